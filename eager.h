@@ -233,13 +233,17 @@ EAGER_API void egi_note_call(const char *function, const char *file, int line);
 #ifdef __cplusplus
 #define EGI_OVERLOAD static inline
 EGI_OVERLOAD eg_tensor *egi_arg(decltype(nullptr), bool) { return nullptr; }
+EGI_OVERLOAD eg_tensor *egi_arg(float x, bool lent) { return egi_operand_number(static_cast<double>(x), lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(long double x, bool lent) {
+    return egi_operand_number(static_cast<double>(x), lent);
+}
 #else
 #define EGI_OVERLOAD static inline __attribute__((overloadable))
+EGI_OVERLOAD eg_tensor *egi_arg(float x, bool lent) { return egi_operand_number((double)x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(long double x, bool lent) { return egi_operand_number((double)x, lent); }
 #endif
 EGI_OVERLOAD eg_tensor *egi_arg(eg_tensor *x, bool lent) { (void)lent; return x; }
-EGI_OVERLOAD eg_tensor *egi_arg(float x, bool lent) { return egi_operand_number((double)x, lent); }
 EGI_OVERLOAD eg_tensor *egi_arg(double x, bool lent) { return egi_operand_number(x, lent); }
-EGI_OVERLOAD eg_tensor *egi_arg(long double x, bool lent) { return egi_operand_number((double)x, lent); }
 EGI_OVERLOAD eg_tensor *egi_arg(int x, bool lent) { return egi_operand_integer(x, lent); }
 EGI_OVERLOAD eg_tensor *egi_arg(unsigned x, bool lent) { return egi_operand_integer(x, lent); }
 EGI_OVERLOAD eg_tensor *egi_arg(long x, bool lent) { return egi_operand_integer(x, lent); }
@@ -1461,7 +1465,7 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n);
 // H v, the Hessian of the sum of f times vs, into out.
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out);
-// The Hessian of a scalar f with respect to x: shape(x) + shape(x).
+// The Hessian of f, whose value is one number, with respect to x: shape(x) + shape(x).
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x);
 // Compares gradients with central differences along random directions, in float64 (other floating inputs are cast), for
 // orders 1 to options.order. False and EG_ERROR_GRADIENT with both numbers where they differ.
@@ -1524,14 +1528,15 @@ EAGER_API void eg_set_trainable(eg_tensor *variable, bool trainable);
 EAGER_API eg_tensor *eg_read(eg_tensor *variable);
 
 // A learning rate that changes with the step: an eager function of the step (float64, rank 0; the updates made so far),
-// so that traces follow it.
+// so that traces follow it. A rate, a factor or a number of steps that is negative or NaN is an error.
 typedef struct eg_schedule {
     eg_tensor *(*rate)(eg_tensor *step, const struct eg_schedule *schedule); double numbers[8]; const double *values;
     const double *boundaries; int count;
 } eg_schedule;
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate,
                                            bool staircase);  // initial rate^(step / steps)
-// values[i] up to and including step boundaries[i]; values has n_boundaries + 1 elements; both arrays are borrowed
+// values[i] up to and including step boundaries[i], which rise; values has n_boundaries + 1 elements; both arrays are
+// borrowed
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target,
                                       double warmup_steps);  // Keras's CosineDecay; no warm-up: 0, 0
@@ -2139,7 +2144,8 @@ EAGER_API eg_tensor *eg_dice(eg_tensor *labels,
                              eg_tensor *predictions);  // 1 - 2 |y p| / (|y| + |p|), an example's elements together
 // Labels of binary losses are from 0 to 1; other values are an error if the host can read them. Cross entropies take
 // logits, and refuse results of eg_softmax or eg_sigmoid; those with "probabilities" in their names take probabilities.
-// Sparse: labels (N...) are class numbers for (N..., C).
+// Sparse: labels (N...) are class numbers for (N..., C). With one class (C = 1) a categorical cross entropy is 0,
+// whatever is predicted: for yes or no there is eg_binary_crossentropy.
 EAGER_API eg_tensor *eg_binary_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_binary_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_categorical_crossentropy(eg_tensor *labels, eg_tensor *predictions);
@@ -2213,7 +2219,8 @@ typedef struct eg_metric_options {
 // The mean and the sum of the values that eg_metric_add is given.
 EAGER_API eg_metric *eg_metric_mean(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_sum(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-// whichever of the next three fits the shapes
+// whichever of the next three fits the shapes. All of them compare classes: with labels that are numbers, as in a
+// regression, they show 0 or little more, and eg_metric_r2 is the one that says how good the predictions are
 EAGER_API eg_metric *eg_metric_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_binary_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // labels one-hot
@@ -2327,8 +2334,9 @@ EAGER_API bool eg_compile_outputs(eg_layer *model, eg_optimizer *optimizer, cons
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
 EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
-EAGER_API double eg_history_value(const eg_history *history, const char *name,
-                                  int64_t epoch);  // epoch -1 is the last; NaN where there is none
+// The value called `name` in an epoch, counted from 0; -1 is the last one. NaN where none was set in that epoch (as of
+// a validation) or no epoch has ended, and, with an error, for a name or an epoch that the history does not have.
+EAGER_API double eg_history_value(const eg_history *history, const char *name, int64_t epoch);
 EAGER_API int64_t eg_history_batches(const eg_history *history);
 EAGER_API double eg_history_batch_loss(const eg_history *history, int64_t batch);                // -1 is the last
 EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    // a line an epoch
@@ -6071,7 +6079,8 @@ static void egi_debug_report(void) {
         if (x->owner && strcmp(x->name, "steps")) continue;
         shown++;
         if (x->owner)
-            fprintf(stderr, "eager:   optimizer %s and its variables; eg_optimizer_release lets it go\n", x->owner);
+            fprintf(stderr, "eager:   optimizer %s and its variables; eg_optimizer_release lets it go, or, where a "
+                    "model was compiled with it, eg_layer_release of the model\n", x->owner);
         else fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op,
                      x->name ? ", named " : "", x->name ? x->name : "", (long long)x->size, (int)x->object.refs);
     }
@@ -6808,6 +6817,7 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
     if (!egi_number_fits(function, x, dtype)) return NULL;
     eg_tensor *y = egi_tensor_allocate_as(function, backend, dtype, &scalar);
     if (!y) return NULL;
+    y->op = "number";
     egi_number_store(x, dtype, bytes);
     if (!backend->write(backend, y->data, bytes, egi_dtypes[dtype].size)) {
         egi_object_release(&y->object);
@@ -6913,23 +6923,34 @@ static EGI_COLD bool egi_object_takeable(const egi_object *o, int32_t wanted) {
 static EGI_COLD bool egi_object_all_taken(const egi_object *o) {
     return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 0 && !egi_object_takeable(o, 1);
 }
-// Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
-// be NULL.
-static EGI_COLD bool egi_list_refuse(const char *function, const char *option, int64_t n) {
+// The error for lists of n elements, of which that with this number among the names is NULL, unless n is negative.
+static EGI_COLD bool egi_list_refuse(const char *function, int64_t n, const char *names, int number) {
     if (egi_this.error.code != EG_OK) return false;
-    return egi_fail(EG_ERROR_ARGUMENT, function, "%sa list of %lld%s", option, (long long)n, n < 0 ? "" : " is NULL");
+    if (n < 0) return egi_fail(EG_ERROR_ARGUMENT, function, "a list of %lld", (long long)n);
+    int from = 0, end = 0;
+    for (; names[end] && (number > 0 || names[end] != ','); end++)
+        if (names[end] == ',') { number--; from = end + 1; }
+    return egi_fail(EG_ERROR_ARGUMENT, function, "a list of %lld is NULL (%.*s)", (long long)n, end - from,
+                    names + from);
 }
-static bool egi_lists_given(const char *function, int64_t n, const void *a, const void *b, const void *c) {
-    return (n >= 0 && (n == 0 || (a && b && c))) || egi_list_refuse(function, "", n);
+// Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
+// be NULL. names: what the public function calls them, as "xs,grads"; EGI_LISTS_GIVEN is for callers with these names.
+#define EGI_LISTS_GIVEN(function, n, a, b, c) egi_lists_given(function, n, a, b, c, #a "," #b "," #c)
+static bool egi_lists_given(const char *function, int64_t n, const void *a, const void *b, const void *c,
+                            const char *names) {
+    return (n >= 0 && (n == 0 || (a && b && c))) || egi_list_refuse(function, n, names, a ? b ? 2 : 1 : 0);
 }
-// The same of a list that is an option: ".callbacks: ".
+// The same of a list that is an option, which is written so: ".callbacks = EG_CALLBACKS(a, b)".
 static bool egi_option_given(const char *function, const char *option, int64_t n, const void *list) {
-    return (n >= 0 && (n == 0 || list)) || egi_list_refuse(function, option, n);
+    if (n >= 0 && (n == 0 || list)) return true;
+    if (egi_this.error.code != EG_OK) return false;
+    return egi_fail(EG_ERROR_ARGUMENT, function, "%.*s: a list of %lld%s; it is written %s",
+                    (int)strcspn(option, " "), option, (long long)n, n < 0 ? "" : " is NULL", option);
 }
 // Whether `count` elements fit into a caller's array with room for `capacity`. Without an array nothing is written,
 // so any count fits.
 static bool egi_room_given(const char *function, int64_t count, const void *array, int capacity) {
-    if (!egi_lists_given(function, capacity, array, array, array)) return false;
+    if (!EGI_LISTS_GIVEN(function, capacity, array, array, array)) return false;
     return !array || count <= capacity || egi_fail(
         EG_ERROR_ARGUMENT, function, "the array has room for %d, but there are %lld; nothing was written (NULL and 0 "
         "ask how many; eg_%s_list lends them all)", capacity, (long long)count, function);
@@ -7017,7 +7038,7 @@ EAGER_API eg_tensor *eg_from_text(const char *text) {
 }
 EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     eg_shape shape = { 2, { n, 0 } };
-    if (!egi_lists_given("from_texts", n, texts, texts, texts)) return NULL;
+    if (!EGI_LISTS_GIVEN("from_texts", n, texts, texts, texts)) return NULL;
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "from_texts", "no texts are given");
     for (int i = 0; i < n; i++) {
         if (!texts[i]) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "from_texts", "text %d is NULL", i);
@@ -7072,7 +7093,7 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
 }
 static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values,
                                       int64_t count) {
-    if (!egi_shape_valid(op, shape, dtype) || !egi_lists_given(op, count, values, values, values)) return NULL;
+    if (!egi_shape_valid(op, shape, dtype) || !EGI_LISTS_GIVEN(op, count, values, values, values)) return NULL;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
@@ -19735,7 +19756,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
 // The parts are slices, which share x's buffer. On failure all of out[] is NULL.
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     EGI_FAILS_AS("split");
-    if (!egi_lists_given("split", n, out, out, out)) return false;
+    if (!EGI_LISTS_GIVEN("split", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
     if (n < 1 || x->dims[axis] % n)
@@ -19750,7 +19771,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
 }
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     EGI_FAILS_AS("unstack");
-    if (!egi_lists_given("unstack", n, out, out, out)) return false;
+    if (!EGI_LISTS_GIVEN("unstack", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
@@ -19945,7 +19966,7 @@ EGI_ATTRIBUTES(concat, egi_attr_fit_concat, 0, { "axis", 'l', EGI_FROM_OPERANDS,
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     // The axis, then each input's length along it; up to 16 inputs need no memory.
     int64_t few[17], *attr = few;
-    if (!egi_lists_given("concat", n, x, x, x)) return NULL;
+    if (!EGI_LISTS_GIVEN("concat", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "concat", "needs at least one tensor");
     for (int i = 0; i < n; i++) if (!egi_entry_alive("concat", "x", i, x[i])) return NULL;
     if (x[0]->rank == 0)
@@ -19964,7 +19985,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
 }
 // A stack concatenates along a new axis, of 1 in each input.
 static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
-    if (!egi_lists_given("stack", n, x, x, x)) return NULL;
+    if (!EGI_LISTS_GIVEN("stack", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "stack", "needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_entry_alive("stack", "x", i, x[i])) return NULL;
@@ -20610,12 +20631,14 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)),
                                        egi_reduce_over_axis(-1, false)));
 }
-// A hint for class numbers whose last axis is 1, where the classes should be.
+// A hint for class numbers whose last axis is 1, where the classes should be, and for one-hot labels.
 static const char *egi_xent_hint(const eg_tensor *labels, const eg_tensor *x) {
     bool column = labels->rank == x->rank && labels->rank > 0 && labels->dims[labels->rank - 1] == 1;
     for (int i = 0; i < labels->rank - 1 && column; i++) column = labels->dims[i] == x->dims[i];
     return column
            ? ": eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away (in a dataset, by eg_dataset_map)"
+           : labels->rank > 0 && egi_shape_same(labels, x)
+           ? " (one-hot labels are for what is not called sparse, such as eg_categorical_crossentropy)"
            : "";
 }
 // Labels are class numbers, in the logits' shape without the last axis. The result has their shape and the logits'
@@ -21981,7 +22004,7 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
 static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
     egi_einsum e;
     if (!equation) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "the equation is NULL");
-    if (!egi_lists_given("einsum", n, operands, operands, operands)) return NULL;
+    if (!EGI_LISTS_GIVEN("einsum", n, operands, operands, operands)) return NULL;
     if (n < 1 || n > 16) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "%d operands; it takes 1 to 16", n);
     memset(&e, 0, sizeof e);
     e.equation = equation;
@@ -23437,6 +23460,17 @@ static EGI_COLD void egi_tape_note(eg_tape *t, const egi_line *line, int32_t i, 
     note->next = t->notes;
     t->notes = note;
 }
+// Why a tape knows nothing of x, as its reason.
+static EGI_COLD void egi_tape_explain_unwatched(const eg_tensor *x, const char *name) {
+    if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
+        egi_tape_set_reason("%s was not watched: it is %s, and only float32 and float64 have gradients", name,
+                            egi_dtypes[x->dtype].name);
+    else if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
+        egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
+    else
+        egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
+                            x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+}
 // Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks the slots that depend on x
 // (`from`, forwards) and those on which ys depend (`to`, backwards), also through ops without a gradient and inside
 // calls of traced functions; the line without a gradient where both meet is the cut. sx and sy are the slots of x and
@@ -23446,12 +23480,7 @@ static EGI_COLD bool egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
     if (sx < 0) {
-        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
-            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it",
-                                name);
-        else
-            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
-                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+        egi_tape_explain_unwatched(x, name);
         return true;
     }
     egi_links s;
@@ -23638,7 +23667,8 @@ static bool egi_results_own(eg_tensor **out, int n, bool ok) {
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
                                       eg_tensor *const *xs, int nx, eg_tensor **out) {
     EGI_FAILS_AS("tape_gradients_from");
-    if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys))
+    if (!egi_lists_given("tape_gradient", nx, xs, out, out, "xs,grads") ||
+        !EGI_LISTS_GIVEN("tape_gradient", ny, ys, ys, ys))
         return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
@@ -23702,7 +23732,7 @@ EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs,
 // The same with lists. The returned list belongs to the innermost scope.
 EAGER_API eg_list eg_tape_gradients_list(eg_tape *t, eg_tensor *y, eg_list xs) {
     EGI_FAILS_AS("tape_gradients_list");
-    egi_list *grads = egi_lists_given("tape_gradient", xs.count, xs.tensors, xs.tensors,
+    egi_list *grads = EGI_LISTS_GIVEN("tape_gradient", xs.count, xs.tensors, xs.tensors,
                                       xs.tensors) ? egi_list_new("tape_gradient", xs.count) : NULL;
     if (grads && !eg_tape_gradients(t, y, xs.tensors, xs.count, (eg_tensor **)egi_list_elements(grads))) {
         egi_free(grads);
@@ -23975,11 +24005,11 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
                            int n_out) {
     eg_grad_context c;
     bool node = false;
-    if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
+    if (!egi_lists_given(op->name, n_out, out, out, out, "outputs")) return false;
     if (n_out < 1 || n_out > EGI_MAX_OUT)
         return egi_fail(EG_ERROR_ARGUMENT, op->name, "between 1 and %d outputs, not %d", EGI_MAX_OUT, n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!egi_lists_given(op->name, n, in, in, in)) return false;
+    if (!egi_lists_given(op->name, n, in, in, in, "inputs")) return false;
     for (int i = 0; i < n; i++) if (!egi_entry_alive(op->name, "inputs", i, in[i])) return false;
     const int called = egi_this.observer && egi_this.observer->custom
                        ? egi_this.observer->custom(egi_this.observer, op, attr, in, n, out, n_out) : -1;
@@ -24105,8 +24135,8 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE))
         return egi_fail(EG_ERROR_ARGUMENT, "op_run", "there is no op number %d", op);
     const eg_op_definition *d = &egi_user_ops[op].definition;
-    if (!egi_lists_given(d->name, n, inputs, inputs, inputs) ||
-        !egi_lists_given(d->name, n_outputs, outputs, outputs, outputs))
+    if (!EGI_LISTS_GIVEN(d->name, n, inputs, inputs, inputs) ||
+        !EGI_LISTS_GIVEN(d->name, n_outputs, outputs, outputs, outputs))
         return false;
     if (d->n_inputs >= 0 && n != d->n_inputs)
         return egi_fail(EG_ERROR_ARGUMENT, d->name, "takes %d input%s, not %d", d->n_inputs,
@@ -24127,11 +24157,41 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 
 EGI_SMALL
 
+// Calls a function of the program with lists of its own, after which there are NULLs: an input that it was not given
+// is a tensor that is NULL, and a result that the call has no place for is an error.
+static bool egi_body_call(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
+                          int n, eg_tensor **out, int m) {
+    enum { SPARE = 8, FEW = 40 };
+    eg_tensor *few[FEW], **lists = few, **results;
+    const size_t own = (size_t)n, size = own + (size_t)m + 2 * SPARE;
+    bool ok = false;
+    if (size > FEW && !(lists = (eg_tensor **)egi_alloc(size * sizeof *lists)))
+        return egi_memory_fail(name, (int64_t)(size * sizeof *lists));
+    memset(lists, 0, size * sizeof *lists);
+    if (own) memcpy(lists, in, own * sizeof *lists);
+    results = lists + own + SPARE;
+    EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
+    for (int i = m; i < m + SPARE && ok; i++)
+        if (results[i])
+            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d result%s, but the call asked for %d", what,
+                          i + 1, egi_text_plural(i + 1), m);
+    if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
+    if (lists != few) egi_free(lists);
+    return ok;
+}
+typedef struct egi_function_one { eg_function1 *f; void *user; } egi_function_one;
+static bool egi_function_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_function_one *one = (const egi_function_one *)user;
+    return (out[0] = one->f(in, one->user)) != NULL;
+}
 // Calls f. A NULL result is an error, even if f raised none. If f returns a variable itself, the result is its present
-// value.
-static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
+// value. n below 0: `in` is as long as f knows, and goes to it as it is, if it is there.
+static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in, int n) {
     eg_tensor *y = NULL;
-    EGI_FRAMED_DEEPER("the function", name, y = egi_frame_result(name, f(in, user)));
+    egi_function_one one = { f, user };
+    if (n < 0 && in) EGI_FRAMED_DEEPER("the function", name, y = f(in, user));
+    else egi_body_call(name, "the function", egi_function_body, &one, in, n < 0 ? 0 : n, &y, 1);
+    y = egi_frame_result(name, y);
     if (!y && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, name, "the function returned NULL");
     return eg_is_variable(y) ? eg_read(y) : y;
 }
@@ -24158,7 +24218,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
                                                      eg_tensor **grads) {
     EGI_FAILS_AS("value_and_gradients_function");
     eg_tensor *few[8];
-    if (!egi_lists_given("gradients_function", n, xs, grads, grads)) return NULL;
+    if (!EGI_LISTS_GIVEN("gradients_function", n, xs, grads, grads)) return NULL;
     for (int i = 0; i < n; i++) grads[i] = NULL;
     if (!f) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "gradients_function", "the function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -24166,7 +24226,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
     eg_tape *tape = own ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, own[i]);
-    eg_tensor *y = ok ? egi_function_value("gradients_function", f, user, own) : NULL;
+    eg_tensor *y = ok ? egi_function_value("gradients_function", f, user, own, n) : NULL;
     if (y) eg_tape_unconnected_zeros(tape, true);
     ok = y && eg_tape_gradients(tape, y, own, n, grads);
     if (own != few) egi_free(own);
@@ -24215,7 +24275,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
     if (!f) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "implicit_gradients", "the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? egi_function_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
+    eg_tensor *y = tape ? egi_function_value("implicit_gradients", f, user, in, -1) : NULL, **list = NULL;
     int n = y ? egi_tape_variables(tape, NULL) : 0;
     bool ok = y && (n || egi_fail(EG_ERROR_GRADIENT, "implicit_gradients", "the function used no trainable variable; "
                                                      "eg_gradients_function gives the gradients of its inputs"));
@@ -24254,7 +24314,7 @@ EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_ten
     EGI_FAILS_AS("implicit_gradients_list");
     egi_implicit to = { NULL, 0, 0, true, NULL, NULL };
     if (variables) *variables = egi_list_tensors(NULL);
-    if (!egi_lists_given("implicit_gradients", 1, variables, variables, variables)) return egi_list_tensors(NULL);
+    if (!EGI_LISTS_GIVEN("implicit_gradients", 1, variables, variables, variables)) return egi_list_tensors(NULL);
     if (!egi_implicit_run(f, user, in, &to)) {
         egi_free(to.gradients);
         egi_free(to.variables);
@@ -24279,7 +24339,7 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
     eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
     eg_tensor *y = NULL, *g = NULL;
     bool ok = egi_operand_alive("nth_gradient", 0, x) && egi_scope_own_again(x);
-    if (ok && order == 0) g = eg_keep(egi_function_value("nth_gradient", f, user, &x));
+    if (ok && order == 0) g = eg_keep(egi_function_value("nth_gradient", f, user, &x, 1));
     else if (ok && tape && eg_tape_watch(tape, x)) y = eg_nth_gradient(f, user, x, order - 1);
     if (y) eg_tape_unconnected_zeros(tape, true);
     if (y) g = eg_keep(eg_tape_gradient(tape, y, x));
@@ -24317,7 +24377,7 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     EGI_FAILS_AS("jvp");
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
-    if (!egi_lists_given("jvp", n, xs, vs, vs)) return NULL;
+    if (!EGI_LISTS_GIVEN("jvp", n, xs, vs, vs)) return NULL;
     if (!f || n < 1)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "jvp", "a function and at least one input are needed");
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
@@ -24330,7 +24390,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     eg_tape *inner = own ? eg_tape_begin() : NULL;
     bool ok = inner != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, own[i]);
-    eg_tensor *y = ok ? egi_function_value("jvp", f, user, own) : NULL, *u = y ? eg_zeros_like(y) : NULL;
+    eg_tensor *y = ok ? egi_function_value("jvp", f, user, own, n) : NULL, *u = y ? eg_zeros_like(y) : NULL;
     eg_tape *outer = u ? eg_tape_begin() : NULL;
     if (outer && eg_tape_watch(outer, u) && eg_tape_gradients_from(inner, &y, 1, &u, own, n, grads)) {
         eg_tensor *s = egi_function_inner_product(grads, vs, n);
@@ -24347,7 +24407,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
 // H v is the gradient of v . (gradient of f), with v constant.
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
     EGI_FAILS_AS("hvp");
-    if (!egi_lists_given("hvp", n, xs, vs, out)) return false;
+    if (!EGI_LISTS_GIVEN("hvp", n, xs, vs, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "hvp", "a function and at least one input are needed");
     if (!egi_check_directions("hvp", xs, vs, n)) return false;
@@ -24373,11 +24433,15 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
 // The Hessian is the Jacobian of the gradient.
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     EGI_FAILS_AS("hessian");
-    eg_tensor *g = NULL, *h = NULL;
+    eg_tensor *y = NULL, *g = NULL, *h = NULL;
     if (!egi_operand_alive("hessian", 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     eg_tape *outer = egi_scope_own_again(x) ? eg_tape_begin_persistent() : NULL;
-    if (outer && eg_tape_watch(outer, x) && eg_gradients_function(f, user, &x, 1, &g)) {
+    if (outer && eg_tape_watch(outer, x)) y = eg_value_and_gradients_function(f, user, &x, 1, &g);
+    if (y && y->size != 1)
+        egi_fail(EG_ERROR_SHAPE, "hessian", "the function's value is %s; a Hessian is that of one number, such as "
+                 "eg_reduce_sum makes", egi_tensor_show(y));
+    else if (y) {
         eg_tape_stop(outer);
         eg_tape_unconnected_zeros(outer, true);
         h = eg_keep(eg_tape_jacobian(outer, g, x));
@@ -24415,7 +24479,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     if (order == 1) {
-        eg_tensor *y = egi_function_value("check_gradient", k->f, k->user, xs);
+        eg_tensor *y = egi_function_value("check_gradient", k->f, k->user, xs, k->n);
         if (!y) return NULL;
         if (!egi_dtype_is_float(y->dtype))
             return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "check_gradient", "the function's value %s is not floating",
@@ -24502,7 +24566,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     if (!EGI_NAMED("check_gradient", o, "order = 2") ||
         !egi_options_take("check_gradient", &o, &egi_check_fields, UINT64_MAX, NULL)) return false;
     const int order = o.order;
-    if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
+    if (!EGI_LISTS_GIVEN("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1)
         return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "a function and at least one input are needed");
     for (int i = 0; i < n; i++) if (!egi_entry_alive("check_gradient", "xs", i, xs[i])) return false;
@@ -24555,28 +24619,6 @@ static bool egi_flow_take(const char *name, const char *list, const char *what, 
         own[i] = eg_retain(x);
     }
     return true;
-}
-// Calls a function of the program with lists of its own, after which there are NULLs: an input that it was not given
-// is a tensor that is NULL, and a result that the call has no place for is an error.
-static bool egi_body_call(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
-                          int n, eg_tensor **out, int m) {
-    enum { SPARE = 8, FEW = 40 };
-    eg_tensor *few[FEW], **lists = few, **results;
-    const size_t own = (size_t)n, size = own + (size_t)m + 2 * SPARE;
-    bool ok = false;
-    if (size > FEW && !(lists = (eg_tensor **)egi_alloc(size * sizeof *lists)))
-        return egi_memory_fail(name, (int64_t)(size * sizeof *lists));
-    memset(lists, 0, size * sizeof *lists);
-    if (own) memcpy(lists, in, own * sizeof *lists);
-    results = lists + own + SPARE;
-    EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
-    for (int i = m; i < m + SPARE && ok; i++)
-        if (results[i])
-            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d result%s, but the call asked for %d", what,
-                          i + 1, egi_text_plural(i + 1), m);
-    if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
-    if (lists != few) egi_free(lists);
-    return ok;
 }
 // Calls f in a scope of its own. The caller owns the references in out[0..m-1]; after an error all are NULL.
 static bool egi_flow_run(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
@@ -24643,7 +24685,8 @@ static int egi_flow_says(const char *name, eg_tensor *p, int64_t *number) {
 // (`branch` before, `branched` after with the outputs), so that a replay with the other answer finds another list.
 EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
                          eg_tensor *const *in, int n, eg_tensor **out, int m) {
-    if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
+    if (!egi_lists_given("cond", n, in, in, in, "inputs") || !egi_lists_given("cond", m, out, out, out, "outputs"))
+        return false;
     int64_t number;
     const bool given = egi_argument_given("cond", "then", (const void *)(uintptr_t)then) &&
                        egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise),
@@ -24693,7 +24736,7 @@ static bool egi_while_run(eg_function_body *condition, eg_function_body *body, v
 EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, void *user, eg_tensor *const *state,
                           eg_tensor **out, int n, eg_while_options o) {
     eg_tensor **own = NULL;
-    bool ok = egi_lists_given("while", n, state, out, out);
+    bool ok = EGI_LISTS_GIVEN("while", n, state, out, out);
     if (!ok) return false;
     ok = egi_argument_given("while", "condition", (const void *)(uintptr_t)condition) &&
          egi_argument_given("while", "body", (const void *)(uintptr_t)body) && EGI_NAMED("while", o, "max_steps = 100");
@@ -24767,9 +24810,9 @@ static bool egi_scan_step(const egi_scan *s, int64_t t) {
 EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *carry, eg_tensor **out, int n,
                          eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results, eg_scan_options o) {
     egi_scan s = { body, user, rows, NULL, NULL, NULL, NULL, n, n_rows, n_results, 0 };
-    if (!egi_lists_given("scan", n, carry, out, out) || !egi_lists_given("scan", n_results, results, results, results))
+    if (!EGI_LISTS_GIVEN("scan", n, carry, out, out) || !EGI_LISTS_GIVEN("scan", n_results, results, results, results))
         return false;
-    bool ok = egi_lists_given("scan", n_rows, rows, rows, rows) &&
+    bool ok = EGI_LISTS_GIVEN("scan", n_rows, rows, rows, rows) &&
               egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
@@ -25057,13 +25100,27 @@ static eg_tensor *egi_rate_refused(eg_tensor *step, const eg_schedule *s) {
     return (eg_tensor *)egi_raise(
         EG_ERROR_ARGUMENT, "schedule_value", "the function that should have made this schedule refused its arguments");
 }
-static bool egi_steps_given(const char *function, double steps) {
-    return steps > 0 || egi_fail(EG_ERROR_ARGUMENT, function, "%g steps; there must be more than 0", steps);
+// The arguments of all decays, which are checked as options are.
+#define EGI_SCHEDULE_FIELDS(F) \
+    F(initial, 0, EGI_AT_LEAST(0)) F(steps, 1, EGI_ABOVE(0)) F(rate, 2, EGI_AT_LEAST(0)) F(staircase, 3, EGI_FINITE) \
+    F(alpha, 2, EGI_AT_LEAST(0)) F(warmup_target, 3, EGI_AT_LEAST(0)) F(warmup_steps, 4, EGI_AT_LEAST(0)) \
+    F(end, 2, EGI_AT_LEAST(0)) F(power, 3, EGI_AT_LEAST(0)) F(cycle, 4, EGI_FINITE)
+#define EGI_SCHEDULE_BIT(id, ...) EGI_SCHEDULE_##id,
+enum { EGI_SCHEDULE_FIELDS(EGI_SCHEDULE_BIT) EGI_SCHEDULE_FIELD_COUNT };
+#define EGI_SCHEDULE_FIELD(id, at, ...) \
+    EGI_FIELD_AS(eg_schedule, #id, #id, NUMBER, numbers[at], EGI_ARGUMENT, 0, __VA_ARGS__),
+EGI_OBJECTS static const egi_field egi_schedule_rows[] = { EGI_SCHEDULE_FIELDS(EGI_SCHEDULE_FIELD) };
+EGI_OBJECTS static const egi_fields egi_schedule_fields = { egi_schedule_rows, EGI_SCHEDULE_FIELD_COUNT };
+#define EGI_SCHEDULE_HAS(id) EGI_BIT(EGI_SCHEDULE_##id)
+static eg_schedule egi_schedule_checked(const char *function, eg_schedule s, uint64_t own) {
+    const uint64_t has = EGI_SCHEDULE_HAS(initial) | EGI_SCHEDULE_HAS(steps) | own;
+    if (!egi_options_take(function, &s, &egi_schedule_fields, has, NULL)) s.rate = egi_rate_refused;
+    return s;
 }
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase) {
-    eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : egi_rate_refused,
-                      { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
-    return s;
+    eg_schedule s = { egi_rate_exponential, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL,
+                      0 };
+    return egi_schedule_checked("exponential_decay", s, EGI_SCHEDULE_HAS(rate) | EGI_SCHEDULE_HAS(staircase));
 }
 // values[i] up to and including boundaries[i], and values[count] after the last boundary.
 static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
@@ -25072,10 +25129,22 @@ static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
         rate = (eg_where)((eg_less_equal)(step, eg_number(s->boundaries[i])), eg_number(s->values[i]), rate);
     return rate;
 }
+static bool egi_piecewise_fits(const double *boundaries, const double *values, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (boundaries[i] != boundaries[i] || (i && boundaries[i] <= boundaries[i - 1]))
+            return egi_fail(EG_ERROR_ARGUMENT, "piecewise_constant", "boundaries[%lld] is %g; it must be a number "
+                            "above those before it", (long long)i, boundaries[i]);
+    for (int64_t i = 0; i <= n; i++)
+        if (!(values[i] >= 0 && values[i] < HUGE_VAL))
+            return egi_fail(EG_ERROR_ARGUMENT, "piecewise_constant", "values[%lld] is %g; it must be at least 0 and "
+                            "finite", (long long)i, values[i]);
+    return true;
+}
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n) {
     // values has one element more
-    bool given = egi_lists_given("piecewise_constant", n, boundaries, values, values) &&
-                 (values || egi_lists_given("piecewise_constant", 1, values, values, values));
+    bool given = EGI_LISTS_GIVEN("piecewise_constant", n, boundaries, values, values) &&
+                 (values || EGI_LISTS_GIVEN("piecewise_constant", 1, values, values, values)) &&
+                 egi_piecewise_fits(boundaries, values, n);
     eg_schedule s = { given ? egi_rate_piecewise : egi_rate_refused, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries,
                       n };
     return s;
@@ -25095,9 +25164,9 @@ static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
 }
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target,
                                       double warmup_steps) {
-    eg_schedule s = { egi_steps_given("cosine_decay", steps) ? egi_rate_cosine : egi_rate_refused,
-                      { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
-    return s;
+    eg_schedule s = { egi_rate_cosine, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
+    return egi_schedule_checked("cosine_decay", s, EGI_SCHEDULE_HAS(alpha) | EGI_SCHEDULE_HAS(warmup_target) |
+                                                   EGI_SCHEDULE_HAS(warmup_steps));
 }
 static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
     double initial = s->numbers[0], steps = s->numbers[1], end = s->numbers[2], power = s->numbers[3];
@@ -25109,9 +25178,9 @@ static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
                              eg_number(initial - end)), eg_number(end));
 }
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle) {
-    eg_schedule s = { egi_steps_given("polynomial_decay", steps) ? egi_rate_polynomial : egi_rate_refused,
-                      { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
-    return s;
+    eg_schedule s = { egi_rate_polynomial, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
+    return egi_schedule_checked("polynomial_decay", s, EGI_SCHEDULE_HAS(end) | EGI_SCHEDULE_HAS(power) |
+                                                       EGI_SCHEDULE_HAS(cycle));
 }
 // What a schedule returned, if that is one number, else NULL and an error. Bytes are text, and truths are no numbers.
 static eg_tensor *egi_rate_one(const char *function, eg_tensor *rate) {
@@ -25696,7 +25765,7 @@ static eg_tensor *egi_gradient_squares(eg_tensor *x) {
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     EGI_FAILS_AS("global_norm");
     eg_tensor *sum = NULL;
-    if (!egi_lists_given("global_norm", n, xs, xs, xs)) return NULL;
+    if (!EGI_LISTS_GIVEN("global_norm", n, xs, xs, xs)) return NULL;
     for (int i = 0; i < n; i++) {
         if (!xs[i]) continue;
         eg_tensor *square = egi_gradient_squares(xs[i]);
@@ -25726,7 +25795,7 @@ EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
 }
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
     EGI_FAILS_AS("clip_by_global_norm");
-    if (!egi_lists_given("clip_by_global_norm", n, xs, out, out)) return false;
+    if (!EGI_LISTS_GIVEN("clip_by_global_norm", n, xs, out, out)) return false;
     if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "clip_by_global_norm", "the norm %g is not positive", norm);
     eg_tensor *own = eg_global_norm(xs, n);
     bool ok = own != NULL;
@@ -25740,7 +25809,7 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
 }
 EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm) {
     EGI_FAILS_AS("clip_by_global_norm_list");
-    egi_list *out = egi_lists_given("clip_by_global_norm", xs.count, xs.tensors, xs.tensors,
+    egi_list *out = EGI_LISTS_GIVEN("clip_by_global_norm", xs.count, xs.tensors, xs.tensors,
                                     xs.tensors) ? egi_list_new("clip_by_global_norm", xs.count) : NULL;
     if (out && !eg_clip_by_global_norm(xs.tensors, xs.count, norm, (eg_tensor **)egi_list_elements(out))) {
         egi_free(out);
@@ -25898,7 +25967,7 @@ static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, 
 // Whether the lists can be applied. With an error pending, from which a NULL gradient may come, nothing is changed.
 static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     int given = 0;
-    if (!egi_lists_given("apply_gradients", n, grads, variables, variables)) return false;
+    if (!EGI_LISTS_GIVEN("apply_gradients", n, grads, variables, variables)) return false;
     for (int i = 0; i < n; i++) {
         if (!grads[i] && egi_this.error.code != EG_OK) return false;
         if (!egi_gradient_check(opt, grads[i], variables[i], i)) return false;
@@ -26027,8 +26096,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
 }
 EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list variables) {
     EGI_FAILS_AS("apply_gradients_list");
-    if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
-        !egi_lists_given("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors))
+    if (!EGI_LISTS_GIVEN("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
+        !EGI_LISTS_GIVEN("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors))
         return false;
     if (grads.count != variables.count)
         return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%d gradient%s for %d variable%s", grads.count,
@@ -26038,7 +26107,7 @@ EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
     EGI_FAILS_AS("tape_minimize");
     if (!egi_optimizer_alive("tape_minimize", opt) ||
-        !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors))
+        !EGI_LISTS_GIVEN("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors))
         return false;
     for (int i = 0; i < variables.count; i++)
         if (!egi_entry_alive("tape_minimize", "variables", i, variables.tensors[i])) return false;
@@ -26054,7 +26123,7 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
 }
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
     EGI_FAILS_AS("apply_gradient_pairs");
-    if (!egi_lists_given("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
+    if (!EGI_LISTS_GIVEN("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
     if (!list) return egi_memory_fail("apply_gradient_pairs", 0);
     for (int i = 0; i < n; i++) { list[i] = pairs[i].gradient; list[n + i] = pairs[i].variable; }
@@ -26068,7 +26137,7 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     if (!loss) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "minimize", "the loss function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? egi_function_value("minimize", loss, user, in) : NULL, *result = NULL;
+    eg_tensor *y = tape ? egi_function_value("minimize", loss, user, in, -1) : NULL, *result = NULL;
     eg_list variables = egi_list_tensors(NULL);
     if (y) variables = eg_tape_watched_variables_list(tape);
     if (variables.count >= 0 && eg_tape_minimize(tape, y, variables, opt)) result = eg_keep(y);
@@ -27388,9 +27457,9 @@ static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
 // A call by a public function, whose options and lists are checked here.
 static bool egi_layer_call_from(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out,
                                 int n_out, eg_call_options o) {
-    if (!egi_lists_given(function, n_out, out, out, out)) return false;
+    if (!EGI_LISTS_GIVEN(function, n_out, out, out, out)) return false;
     for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!egi_lists_given(function, n, in, in, in) || !EGI_NAMED(function, o, "training = true")) return false;
+    if (!EGI_LISTS_GIVEN(function, n, in, in, in) || !EGI_NAMED(function, o, "training = true")) return false;
     if (o.training && o.inference)
         return egi_fail(EG_ERROR_ARGUMENT, function, ".training and .inference cannot both be");
     return egi_layer_call(function, l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
@@ -28423,7 +28492,8 @@ static bool egi_layer_call_residual(eg_layer *l, egi_layer_run *c) {
     return y && (c->out[0] = (eg_add)(c->in[0], y)) != NULL;
 }
 static bool egi_layer_call_lambda(eg_layer *l, egi_layer_run *c) {
-    EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_frame_result("layer_lambda", l->call(c->in, l->user)));
+    eg_tensor *in[EGI_LAYER_IN] = { c->in[0] };
+    EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_frame_result("layer_lambda", l->call(in, l->user)));
     return c->out[0] != NULL;
 }
 
@@ -29660,7 +29730,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     EGI_FAILS_AS("sequential");
     egi_layer_config c;
-    if (!egi_lists_given("sequential", n, layers, layers, layers)) return NULL;
+    if (!EGI_LISTS_GIVEN("sequential", n, layers, layers, layers)) return NULL;
     memset(&c, 0, sizeof c);
     eg_layer *model = egi_layer_make(&egi_layer_type_sequential, &c);
     bool ok = model != NULL;
@@ -30193,6 +30263,7 @@ static bool egi_layer_become(eg_layer *to, eg_layer *from) {
     return true;
 }
 EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
+    EGI_FAILS_AS("layer_copy");
     egi_text text;
     memset(&text, 0, sizeof text);
     if (!egi_layer_alive("layer_copy", l)) return NULL;
@@ -31464,10 +31535,34 @@ static int egi_history_column(const eg_history *h, const char *name) {
     for (int i = 0; h && name && i < h->columns; i++) if (strcmp(h->names[i], name) == 0) return i;
     return -1;
 }
+static void egi_history_names(const eg_history *h, char *names, size_t size) {           // for errors
+    size_t at = 0;
+    names[0] = 0;
+    for (int i = 0; i < h->columns && at < size; i++)
+        at += (size_t)snprintf(names + at, size - at, i ? ", %s" : "%s", h->names[i]);
+}
+static bool egi_history_is_validation(const char *name) { return strncmp(name, "val_", 4) == 0; }
+static const char *egi_history_why_missing(const eg_history *h, const char *name) {
+    return egi_history_is_validation(name) &&
+           egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
+}
 EAGER_API double eg_history_value(const eg_history *h, const char *name, int64_t epoch) {
-    int column = egi_history_given("history_value", h) ? egi_history_column(h, name) : -1;
-    if (column >= 0 && epoch == -1) epoch = h->epochs - 1;
-    return column >= 0 && epoch >= 0 && epoch < h->epochs ? h->values[epoch * h->columns + column] : (double)NAN;
+    if (!egi_history_given("history_value", h) || (epoch == -1 && !h->columns)) return (double)NAN;
+    const int column = egi_history_column(h, name);
+    if (column < 0) {
+        char names[512];
+        egi_history_names(h, names, sizeof names);
+        egi_fail(EG_ERROR_ARGUMENT, "history_value", "the history has no '%.60s'; it has %s%s", name ? name : "NULL",
+                 *names ? names : "nothing yet", name && !h->own ? egi_history_why_missing(h, name) : "");
+        return (double)NAN;
+    }
+    if (epoch == -1 && !h->epochs) return (double)NAN;
+    if (epoch < -1 || epoch >= h->epochs) {
+        egi_fail(EG_ERROR_INDEX, "history_value", "epoch %lld; there are %lld, counted from 0, and -1 is the last",
+                 (long long)epoch, (long long)h->epochs);
+        return (double)NAN;
+    }
+    return h->values[(epoch < 0 ? h->epochs - 1 : epoch) * h->columns + column];
 }
 EAGER_API int64_t eg_history_batches(const eg_history *h) {
     return egi_history_given("history_batches", h) ? h->batches : 0;
@@ -31673,7 +31768,6 @@ static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double t
         at -= 44;
     }
 }
-static bool egi_history_is_validation(const char *name) { return strncmp(name, "val_", 4) == 0; }
 EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
     egi_text t;
     int panels = 0;
@@ -31840,32 +31934,39 @@ static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *
 }
 // Whether an optimizer has a reference left for a model to take over, and a metric as many as it is listed; other
 // models may have taken all.
-static bool egi_optimizer_free(const eg_optimizer *o) { return egi_object_takeable(&o->object, 1); }
+static bool egi_optimizer_free(const eg_optimizer *o) {
+    return o->object.kind == EGI_OPTIMIZER && egi_object_takeable(&o->object, 1);
+}
+// The same, which raises the error itself, also that of an optimizer which was released before.
+static bool egi_optimizer_takes(const char *function, const eg_optimizer *o) {
+    return egi_optimizer_alive(function, o) &&
+           (egi_optimizer_free(o) ||
+            egi_fail(EG_ERROR_STATE, function, "the optimizer (%s) belongs to another model already; make one for "
+                                               "each, or eg_optimizer_retain it to share its state", o->name));
+}
 static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n) {
     int listed = 0;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) listed += outputs[k].metrics.list[i] == m;
-    return egi_object_takeable(&m->object, listed);
+    return m->object.kind == EGI_METRIC && egi_object_takeable(&m->object, listed);
 }
-// Checks this for the optimizer and all metrics. On failure it releases what can be released, as every failure of
+static bool egi_metric_takes(const char *function, const eg_metric *m, const eg_output *outputs, int n) {
+    return egi_metric_alive(function, m) &&
+           (egi_metric_free(m, outputs, n) ||
+            egi_fail(EG_ERROR_STATE, function, "metric %.60s belongs to another model already; make one for each, or "
+                                               "eg_metric_retain it", m->name));
+}
+// Checks the optimizer and all metrics. On failure it releases what can be released, as every failure of
 // eg_compile does.
 static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
-    const eg_metric *other = NULL;
-    bool ok = !optimizer || egi_optimizer_free(optimizer);
-    if (!ok)
-        egi_fail(EG_ERROR_STATE, function, "the optimizer (%s) belongs to another model already; make one for each, or "
-                                 "eg_optimizer_retain it to share its state", optimizer->name);
+    bool ok = !optimizer || egi_optimizer_takes(function, optimizer);
     for (int k = 0; k < n; k++)
-        for (int i = 0; i < outputs[k].metrics.count; i++) {
+        for (int i = 0; i < outputs[k].metrics.count && ok; i++) {
             const eg_metric *m = outputs[k].metrics.list[i];
-            if (m && !egi_metric_free(m, outputs, n)) other = m;
+            ok = !m || egi_metric_takes(function, m, outputs, n);
         }
-    if (ok && !other) return true;
-    if (other)
-        egi_fail(EG_ERROR_STATE, function,
-                 "metric %.60s belongs to another model already; make one for each, or eg_metric_retain it",
-                 other->name);
-    if (ok) eg_optimizer_release(optimizer);
+    if (ok) return true;
+    if (optimizer && egi_optimizer_free(optimizer)) eg_optimizer_release(optimizer);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) {
             eg_metric *m = outputs[k].metrics.list[i];
@@ -31875,9 +31976,9 @@ static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, con
 }
 // Checks the lists for NULL. On failure it releases what was to be taken over and can be reached.
 static bool egi_compile_lists(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
-    bool ok = egi_lists_given(function, n, outputs, outputs, outputs);
+    bool ok = EGI_LISTS_GIVEN(function, n, outputs, outputs, outputs);
     for (int k = 0; k < n && ok; k++)
-        ok = egi_lists_given(function, outputs[k].metrics.count, outputs[k].metrics.list, outputs[k].metrics.list,
+        ok = EGI_LISTS_GIVEN(function, outputs[k].metrics.count, outputs[k].metrics.list, outputs[k].metrics.list,
                              outputs[k].metrics.list);
     if (ok) return true;
     if (optimizer && egi_optimizer_free(optimizer)) eg_optimizer_release(optimizer);
@@ -32083,7 +32184,8 @@ static eg_tensor *egi_step_class_weights(const char *function, eg_class_weights 
 static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p,
                              eg_tensor *given, eg_tensor **weights) {
     eg_tensor *by_class = NULL;
-    if (!egi_option_given(function, ".class_weights: ", classes.count, classes.weights)) return false;
+    if (!egi_option_given(function, ".class_weights = EG_CLASS_WEIGHTS(1, 2.5)", classes.count, classes.weights))
+        return false;
     for (int k = 0; k < classes.count; k++)
         if (!(classes.weights[k] >= 0))
             return egi_fail(EG_ERROR_ARGUMENT, function, ".class_weights: class %d weighs %g; a weight is 0 or more",
@@ -32838,7 +32940,8 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     const char *alone = o->validation_steps ? "validation_steps" : o->validation_every ? "validation_every" : NULL;
     if (o->validation) alone = NULL;
     if (!egi_fit_options("fit", o) ||
-        !egi_option_given("fit", ".class_weights: ", o->class_weights.count, o->class_weights.weights))
+        !egi_option_given("fit", ".class_weights = EG_CLASS_WEIGHTS(1, 2.5)", o->class_weights.count,
+                          o->class_weights.weights))
         return false;
     if (!egi_argument_given("fit", "dataset", data)) return false;
     if (alone) return egi_fail(EG_ERROR_ARGUMENT, "fit", ".%s is given, but no .validation", alone);
@@ -32961,7 +33064,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     const egi_averaging *averages = NULL;                  // the optimizer's before
     double examples = 1;
     egi_context_enter(&call, EGI_IN_CALL, function);       // for the checks, which are eg_fit's
-    if (!egi_option_given("fit", ".callbacks: ", o.callbacks.count, o.callbacks.list)) {
+    if (!egi_option_given("fit", ".callbacks = EG_CALLBACKS(a, b)", o.callbacks.count, o.callbacks.list)) {
         egi_context_leave(&call);
         return NULL;
     }
@@ -33434,16 +33537,6 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
 static const char *egi_watch_name(const egi_watch *w, const eg_history *h) {
     return w->monitor ? w->monitor : egi_history_column(h, "val_loss") >= 0 ? "val_loss" : "loss";
 }
-static void egi_history_names(const eg_history *h, char *names, size_t size) {           // for errors
-    size_t at = 0;
-    names[0] = 0;
-    for (int i = 0; i < h->columns && at < size; i++)
-        at += (size_t)snprintf(names + at, size - at, i ? ", %s" : "%s", h->names[i]);
-}
-static const char *egi_history_why_missing(const eg_history *h, const char *name) {
-    return egi_history_is_validation(name) &&
-           egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
-}
 // Resets the state for a fit. A monitored name that the fit will not have is an error before the first batch.
 static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -33597,6 +33690,7 @@ static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     if (s->batch > 0) return true;
     double rate = eg_optimizer_learning_rate(s->optimizer);
     EGI_FRAMED_DEEPER("the rate", "callback_learning_rate", rate = w->o.rate(s->epoch, rate, w->o.user));
+    EGI_FAILS_AS("callback_learning_rate");
     return eg_optimizer_set_learning_rate(s->optimizer, rate);
 }
 EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
@@ -33650,7 +33744,7 @@ static bool egi_csv_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_argument_given("callback_csv", "path", path)) return NULL;
+    if (!egi_argument_given("callback_csv", "path", path) || !egi_path_given("callback_csv", path)) return NULL;
     f.fit_begin = egi_csv_begin;
     f.epoch_end = egi_csv_epoch;
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
@@ -33762,7 +33856,8 @@ static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_argument_given("callback_checkpoint", "path", path)) return NULL;
+    if (!egi_argument_given("callback_checkpoint", "path", path) || !egi_path_given("callback_checkpoint", path))
+        return NULL;
     f.fit_begin = egi_checkpoint_begin;
     f.epoch_end = egi_checkpoint_epoch;
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
@@ -34827,8 +34922,8 @@ static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor
         if (!x[i])
             return egi_this.error.code != EG_OK ? false
                    : egi_fail(EG_ERROR_NULL, name,
-                              "the function left component %d of %d NULL; .components says how many there are",
-                              i, d->n);
+                              "the function left component %d of %d NULL; %s says how many there are",
+                              i, d->n, d->n_from ? ".components" : "n");
         if (!egi_operand_alive(name, i, x[i])) return false;
         out[i] = egi_element_own(name, x[i]);
         if (!out[i]) return false;
@@ -34879,7 +34974,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 // The tensors of a source in memory: contiguous, on the CPU, and held by the dataset. A variable gives its present
 // value.
 static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
-    if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
+    if (!EGI_LISTS_GIVEN(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "%d components; an element has 1 to %d", n,
                         EG_MAX_COMPONENTS);
@@ -35103,7 +35198,7 @@ static void egi_paths_drop(eg_dataset *d) {
 // Copies the paths: the caller's list need not outlive the call. On failure the dataset's drop function frees what
 // there is.
 static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
-    if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
+    if (!EGI_LISTS_GIVEN(d->stage->name, n, paths, paths, paths)) return false;
     if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "no files are given");
     egi_paths *p = (egi_paths *)egi_alloc(sizeof *p);
     if (!p) return egi_memory_fail(d->stage->name, (int64_t)sizeof *p);
@@ -35453,6 +35548,12 @@ static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t 
     if (digits) { *first = v[0]; *last = v[k]; }
     return true;
 }
+// What to look at where a row seems to be one field, and this is it.
+static EGI_COLD const char *egi_csv_delimited(const egi_csv_state *s, const char *field, size_t n) {
+    if (s->width == 1 && n && memchr(field, ';', n)) return "; if ';' separates fields, give .delimiter = ';'";
+    if (s->width == 1 && n && memchr(field, '\t', n)) return "; if tabs separate fields, give .delimiter = '\\t'";
+    return "";
+}
 // Finds the columns of component k in this file, whose first row, the header if it has one, has just been read.
 static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     const egi_csv_part *part = &p->part[k];
@@ -35474,9 +35575,10 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
         if (first >= 0 && last < s->width)
             while (first <= last) s->column[k][found++] = first++;
         else {
+            const char *whole = egi_csv_field(s, 0, &length), *advice = egi_csv_delimited(s, whole, length);
             if (first >= 0)
-                snprintf(what, sizeof what, "there is no column %lld; a row has %lld, from 0", (long long)last,
-                         (long long)s->width);
+                snprintf(what, sizeof what, "there is no column %lld; a row has %lld, from 0%s", (long long)last,
+                         (long long)s->width, advice);
             else {
                 int end = snprintf(what, sizeof what,
                                    p->header ? "there is no column '%.*s' in the header '"
@@ -35487,7 +35589,7 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
                     end += snprintf(what + end, sizeof what - (size_t)end, "%s%.*s", i ? "," : "",
                                     (int)(length < 40 ? length : 40), field);
                 }
-                if (end > 0 && end < (int)sizeof what) snprintf(what + end, sizeof what - (size_t)end, "'");
+                if (end > 0 && end < (int)sizeof what) snprintf(what + end, sizeof what - (size_t)end, "'%s", advice);
             }
             return egi_csv_fail(s, what);
         }
@@ -35537,8 +35639,8 @@ static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
         }
         if (s->fields == s->width) return EG_NEXT;
         char what[120];
-        snprintf(what, sizeof what, "%lld fields, where line %lld has %lld", (long long)s->fields, (long long)s->first,
-                 (long long)s->width);
+        snprintf(what, sizeof what, "%lld field%s, where line %lld has %lld", (long long)s->fields,
+                 s->fields == 1 ? "" : "s", (long long)s->first, (long long)s->width);
         egi_csv_fail(s, what);
         return EG_FAILED;
     }
@@ -35572,16 +35674,16 @@ static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *
     *value = nan ? (double)NAN : minus ? -(double)INFINITY : (double)INFINITY;
     return nan || infinite;
 }
-// The error for a field, with its column's number and name.
+// The error for a field, with its column's name or number.
 static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const char *field, size_t n, const char *what,
                                  const char *more) {
-    char text[400], name[80] = "";
+    char text[400], place[80];
     int64_t from = column && s->names ? s->names[column - 1] : 0, length = s->names ? s->names[column] - from : 0;
-    if (s->names)
-        snprintf(name, sizeof name, " (%.*s)", (int)(length < 60 ? length : 60),
+    if (length)
+        snprintf(place, sizeof place, "'%.*s'", (int)(length < 60 ? length : 60),
                  (const char *)(s->names + s->width) + from);
-    snprintf(text, sizeof text, "'%.*s' in column %lld%s %s%.150s", (int)(n < 60 ? n : 60), field, (long long)column,
-             name, what, more);
+    else snprintf(place, sizeof place, "%lld (from 0)", (long long)column);
+    snprintf(text, sizeof text, "'%.*s' in column %s %s%.150s", (int)(n < 60 ? n : 60), field, place, what, more);
     return egi_csv_fail(s, text);
 }
 // Whether a field is one of the words for a missing value that pandas knows, or empty.
@@ -35593,9 +35695,9 @@ static bool egi_csv_says_nothing(const char *field, size_t n) {
 }
 // What to look at where a field is no number.
 static EGI_COLD const char *egi_csv_other(const egi_csv_state *s, const egi_paths *p, const char *field, size_t n) {
-    if (s->width == 1 && n && memchr(field, ';', n)) return "; if ';' separates fields, give .delimiter = ';'";
-    if (s->width == 1 && n && memchr(field, '\t', n)) return "; if tabs separate fields, give .delimiter = '\\t'";
-    return s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "";
+    const char *delimiter = egi_csv_delimited(s, field, n);
+    return *delimiter ? delimiter
+           : s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "";
 }
 EGI_AS_TOLD
 EGI_FAST
@@ -36770,7 +36872,7 @@ EGI_OBJECTS
 static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_pieces_next, egi_zip_skip, NULL, false,
                                          NULL, egi_zip_pieces };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
-    if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
+    if (!EGI_LISTS_GIVEN("dataset_zip", n, list, list, list)) return NULL;
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
     for (int i = 0; i < n; i++) eg_dataset_release(list[i]);
     return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_zip", "%d datasets are not between 1 and %d", n,
@@ -37474,7 +37576,7 @@ EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *u
     return it;
 }
 EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n) {
-    if (!egi_lists_given("iterator_from_specs", n, specs, specs, specs)) return NULL;
+    if (!EGI_LISTS_GIVEN("iterator_from_specs", n, specs, specs, specs)) return NULL;
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return (eg_iterator *)egi_raise(EG_ERROR_ARGUMENT, "iterator_from_specs",
                                         "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
@@ -37606,7 +37708,7 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
     egi_element e;
     egi_pipeline pipeline;
     egi_failure failed;
-    if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
+    if (!EGI_LISTS_GIVEN("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
     if (egi_graph_adopts() && !egi_iterator_alive("iterator_next", it)) return EG_FAILED;
     if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next", it, NULL, it->spec, it->n, out);
@@ -37657,7 +37759,7 @@ EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
 }
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
     EGI_FAILS_AS("iterator_next_by_handle");
-    if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
+    if (!EGI_LISTS_GIVEN("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
     if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
     if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next_by_handle", NULL, handle, NULL, 0, out);
@@ -37679,7 +37781,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, eg_tensor **out) {
     if (n == 0 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
-    if (!egi_lists_given("graph_next", n, specs, specs, specs) || !egi_lists_given("graph_next", n, out, out, out))
+    if (!EGI_LISTS_GIVEN("graph_next", n, specs, specs, specs) || !EGI_LISTS_GIVEN("graph_next", n, out, out, out))
         return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("graph_next", 0, handle)) return false;
@@ -39174,7 +39276,7 @@ EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
     int count = 0;
     bool ok = true;
-    if (!egi_lists_given("dataset_from_files", n, paths, paths, paths)) return NULL;
+    if (!EGI_LISTS_GIVEN("dataset_from_files", n, paths, paths, paths)) return NULL;
     if (n > EG_MAX_COMPONENTS)
         return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_files", "%d files are more than %d components",
                                        n, EG_MAX_COMPONENTS);
@@ -39506,7 +39608,7 @@ EAGER_API eg_archive *eg_archive_load(const char *path) {
 EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n) {
     EGI_FAILS_AS("archive_load_named");
     egi_wanted w = { names, n, false };
-    if (!egi_lists_given("archive_load_named", n, names, names, names)) return NULL;
+    if (!EGI_LISTS_GIVEN("archive_load_named", n, names, names, names)) return NULL;
     if (n == 0) return (eg_archive *)egi_raise(EG_ERROR_ARGUMENT, "archive_load_named", "no names are given");
     for (int i = 0; i < n; i++)
         if (!names[i]) return (eg_archive *)egi_raise(EG_ERROR_ARGUMENT, "archive_load_named", "name %d is NULL", i);
@@ -39537,7 +39639,7 @@ EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
 // PyTorch's. A load assigns all or nothing, and one error lists everything that does not fit.
 
 // What does not fit: for each kind the number, and the first few names, for one error.
-typedef struct egi_weights_misfits { egi_text names[3]; int64_t count[3]; } egi_weights_misfits;
+typedef struct egi_weights_misfits { egi_text names[3]; int64_t count[3]; const char *advice; } egi_weights_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
 static void egi_weights_misfits_add(egi_weights_misfits *m, int kind, const char *name, const char *more) {
     int64_t n = m->count[kind]++;
@@ -39566,8 +39668,8 @@ static bool egi_weights_misfits_none(const char *function, const char *path, eg_
         egi_text_free(&m->names[k]);
     }
     if (!ok)
-        egi_fail(code, function, "%s%s%s", path ? path : "", path ? ": " : "",
-                 all.data ? all.data : "names do not fit");
+        egi_fail(code, function, "%s%s%s%s", path ? path : "", path ? ": " : "",
+                 all.data ? all.data : "names do not fit", m->advice ? m->advice : "");
     egi_text_free(&all);
     return ok;
 }
@@ -39658,6 +39760,7 @@ typedef struct egi_import {
     eg_layer *model;
     bool *used;                          // which of the archive's tensors were used
     int64_t errors;                      // this thread's errors before it began
+    const char *advice;                  // what to do, behind an error of missing weights; or NULL
 } egi_import;
 
 // The tensor named by the prefix, a, b and c, which is marked as used; NULL if there is none. Borrowed.
@@ -39956,10 +40059,10 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
     if (there) snprintf(holds, sizeof holds, "'%.80s'%s", m->archive->items[0].name, there > 1 ? ", ..." : "");
     return egi_fail(
         EG_ERROR_SHAPE, m->function,
-        "%s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s",
+        "%s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s%s",
         m->path ? m->path : "", m->path ? ": " : "", (long long)w->count,
         m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
-        *prefix ? " under the prefix '" : "", prefix, *prefix ? "'" : "", holds);
+        *prefix ? " under the prefix '" : "", prefix, *prefix ? "'" : "", holds, m->advice ? m->advice : "");
 }
 // The former name of a bidirectional layer's weight: "bi/forward_lstm/kernel" for "bi/forward_memory/kernel", if memory
 // is the LSTM's name. Files with such names can be read. former has EGI_PATH bytes; false: there is no other name.
@@ -40002,10 +40105,13 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_weights_mi
         if (x) x = egi_device_copy(x, egi_backend_of(x), egi_backend_of(here));
         *result = x ? egi_variable_value(m->function, x) : NULL;
         failed = !*result;
-    } else if (!failed && !m->o->partial) {
+    } else if (!failed) {
         char asked[160];
-        egi_weights_misfits_add(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked,
-                                                                                     sizeof asked));
+        if (m->o->torch && egi_import_get(m, weight->name))
+            m->advice = "; these names are there, but .torch looks for PyTorch's instead: leave it out";
+        if (!m->o->partial)
+            egi_weights_misfits_add(misfits, EGI_MISSING, weight->name,
+                                    egi_import_asked(m, weight->name, asked, sizeof asked));
     }
     eg_scope_end(scope);
     return !failed;
@@ -40023,7 +40129,8 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     bool ok = values != NULL || egi_memory_fail(function, (int64_t)bytes);
     int64_t taken = 0;
     if (values) memset(values, 0, bytes);
-    egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors };
+    egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors,
+                     NULL };
     ok = ok && egi_import_map(&m);
     eg_recording_pause();
     for (int64_t i = 0; i < w.count && ok; i++) {
@@ -40045,6 +40152,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n))
             egi_weights_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
     }
+    misfits.advice = m.advice;
     ok = egi_weights_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok &&
          egi_weights_may_change(&w, values);
     for (int64_t i = 0; i < w.count; i++) {
@@ -42013,6 +42121,9 @@ EAGER_API eg_tensor *eg_encode_png(eg_tensor *x) {
 }
 EAGER_API bool eg_save_png(const char *path, eg_tensor *x) {
     egi_text png;
+    if (path && (egi_path_ends_with(path, ".jpg") || egi_path_ends_with(path, ".jpeg")))
+        return egi_fail(EG_ERROR_ARGUMENT, "save_png",
+                        "'%.200s' is the name of a JPEG file, and what is written is PNG; let it end in .png", path);
     bool ok = egi_png_encode("save_png", x, &png) && egi_file_write("save_png", path, png.data, (int64_t)png.size);
     egi_text_free(&png);
     return ok;
@@ -42317,7 +42428,7 @@ static bool egi_example_feature(egi_text *features, const char *name, eg_tensor 
 }
 EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n) {
     egi_text features, example;
-    bool ok = egi_lists_given("example_serialize", n, names, values, values);
+    bool ok = EGI_LISTS_GIVEN("example_serialize", n, names, values, values);
     if (!ok) return NULL;
     memset(&features, 0, sizeof features);
     memset(&example, 0, sizeof example);
@@ -42494,7 +42605,7 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     return x;
 }
 EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, int n, eg_tensor **out) {
-    if (!egi_lists_given("example_parse", n, features, out, out)) return false;
+    if (!EGI_LISTS_GIVEN("example_parse", n, features, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("example_parse", 0, record)) return false;
     if (record->dtype != EG_UINT8 || record->rank != 1)
@@ -48885,7 +48996,8 @@ static bool egi_inputs_with_masks(eg_tensor *const **in, int *n, eg_tensor ***al
 static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     int64_t few[128], size = 0;
     for (int i = 0; i < m && out; i++) out[i] = NULL;
-    if (!egi_lists_given("function_call", n, in, in, in) || !egi_lists_given("function_call", m, out, out, out) ||
+    if (!egi_lists_given("function_call", n, in, in, in, "inputs") ||
+        !egi_lists_given("function_call", m, out, out, out, "outputs") ||
         !egi_object_alive("function_call", "function", f, EGI_FUNCTION))
         return false;
     for (int i = 0; i < n; i++) {
@@ -49325,7 +49437,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
     EGI_FAILS_AS("function_cost");
     egi_profile profile, *outer = egi_this.profile;
     if (!egi_object_alive("function_cost", "function", f, EGI_FUNCTION) ||
-        !egi_lists_given("function_cost", n, in, in, in))
+        !egi_lists_given("function_cost", n, in, in, in, "inputs"))
         return false;
     for (int i = 0; i < n; i++) if (!egi_operand_alive("function_cost", i, in[i])) return false;
     if (calls < 1 || calls > 1000000000 || n < 0 || m < 0)
@@ -49846,8 +49958,8 @@ static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *
                      egi_fail(EG_ERROR_ARGUMENT, "host_call", "at most %d inputs and %d outputs, not %d and %d",
                               EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
     if (m > EGI_MAX_OUT || !EGI_NAMED("host_call", o, "differentiable = true") ||
-        !egi_lists_given("host_call", n, inputs, inputs, inputs) ||
-        !egi_lists_given("host_call", m, outputs, outputs, outputs) ||
+        !EGI_LISTS_GIVEN("host_call", n, inputs, inputs, inputs) ||
+        !EGI_LISTS_GIVEN("host_call", m, outputs, outputs, outputs) ||
         !egi_argument_given("host_call", "function", (const void *)(uintptr_t)function))
         return false;
     memset(&site, 0, sizeof site);
@@ -51869,7 +51981,7 @@ EAGER_API void eg_graph_after_end(void) {
 }
 EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
     eg_graph *g = egi_graph_building();
-    if (!egi_lists_given("group", n, nodes, nodes, nodes)) return NULL;
+    if (!EGI_LISTS_GIVEN("group", n, nodes, nodes, nodes)) return NULL;
     if (!g || n < 1)
         return (eg_tensor *)egi_raise(EG_ERROR_STATE, "group", "%s", g ? "the list is empty"
                                       : "no graph is being built; EG_GRAPH(g); begins");
@@ -53053,8 +53165,8 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
                            int m, eg_tensor **outputs, bool latest) {
     EGI_FAILS_AS(function);                                    // the plan's function finds this name
     for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
-    if (!egi_lists_given(function, m, fetches, outputs, outputs) ||
-        !egi_lists_given(function, n, feeds, feeds, feeds) ||
+    if (!EGI_LISTS_GIVEN(function, m, fetches, outputs, outputs) ||
+        !EGI_LISTS_GIVEN(function, n, feeds, feeds, feeds) ||
         !(s = egi_session_of(function, s)))
         return -1;
     if (m < 1 || egi_this.observer) {
@@ -53195,7 +53307,7 @@ static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, i
     return ok;
 }
 EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variables, int n) {
-    if (!egi_lists_given("session_initialize", n, variables, variables, variables) ||
+    if (!EGI_LISTS_GIVEN("session_initialize", n, variables, variables, variables) ||
         !(s = egi_session_of("session_initialize", s)))
         return false;
     if (egi_this.observer)
@@ -53239,7 +53351,7 @@ static eg_tensor *egi_initializer(const char *function, eg_iterator *it, eg_data
 }
 EAGER_API eg_tensor *(eg_graph_iterator_feed)(eg_iterator *it, eg_tensor *const *feed, int n) {
     EGI_FAILS_AS("graph_iterator_feed");
-    return egi_lists_given("graph_iterator_feed", n, feed, feed, feed)
+    return EGI_LISTS_GIVEN("graph_iterator_feed", n, feed, feed, feed)
            ? egi_initializer("graph_iterator_feed", it, NULL, feed, n) : NULL;
 }
 EAGER_API eg_tensor *(eg_graph_iterator_set)(eg_iterator *it, eg_dataset *d) {
@@ -56171,7 +56283,7 @@ static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
 }
 EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
     bool differed = false;
-    if (!egi_lists_given("broadcast_variables", variables.count, variables.tensors, variables.tensors,
+    if (!EGI_LISTS_GIVEN("broadcast_variables", variables.count, variables.tensors, variables.tensors,
                          variables.tensors) || !egi_root_given("broadcast_variables", root))
         return false;
     for (int i = 0; i < variables.count; i++)
@@ -56322,7 +56434,7 @@ EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
 // Whether the lists can be served, and whether this rank may call; `rank` is the other one.
 static bool egi_server_given(int kind, eg_list variables, int rank) {
     const char *name = egi_collective_names[kind];
-    if (!egi_lists_given(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
+    if (!EGI_LISTS_GIVEN(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     for (int i = 0; i < variables.count; i++) if (!egi_variable_needed(name, variables.tensors[i])) return false;
     if (!egi_cluster_many())
         return egi_fail(EG_ERROR_STATE, name, "a server and its workers are several ranks, and there is one");
@@ -56586,7 +56698,7 @@ EAGER_API bool (eg_server_join)(int server, eg_list variables) {
     return egi_server_call(EGI_SERVER_JOIN, server, NULL, variables, NULL);
 }
 EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, int64_t *staleness) {
-    if (!egi_lists_given("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
+    if (!EGI_LISTS_GIVEN("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
         !egi_server_given(EGI_SERVER_PUSH, variables, server))
         return false;
     if (grads.count != variables.count)

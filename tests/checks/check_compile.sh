@@ -63,7 +63,7 @@ int main(void) {
 END
 saves() { "$@" $WARN -I. "$T/files.c" -x none "$B/plain/eager.o" -o "$T/files" $LIBS && (cd "$T" && ./files); }
 check program_that_saves_and_loads saves $CC -std=c11 -x c
-[ -z "$CXX" ] || check program_that_saves_and_loads_in_cpp saves $CXX -std=c++17 -x c++
+[ -z "$CXX" ] || check program_that_saves_and_loads_in_cpp saves $CXX -std=c++17 -Wold-style-cast -x c++
 
 # A value where a named option belongs is told by every C compiler: what is not 0 without any flag, a 0 by -Wextra (gcc) or always (clang).
 # What it says shows the name that reads as advice.

@@ -82,7 +82,8 @@ TEST(copies_share_until_one_changes) {
 TEST(what_cannot_be_copied) {
     eg_layer *unknown = eg_sequential(eg_layer_dense(2), eg_layer_lambda("unknown", negate, NULL));
     CHECK_ERROR(eg_layer_copy(unknown), EG_ERROR_FILE,
-                "'unknown' is a layer of your own; tell how it is made by eg_layer_register");
+                "eg_layer_copy: 'unknown' is a layer of your own; tell how it is made by eg_layer_register (at "
+                "copies.c:");
     CHECK_ERROR(eg_layer_copy(NULL), EG_ERROR_NULL, "eg_layer_copy: the layer is NULL");
     eg_layer_release(unknown);
     // it has no weights, and needs none

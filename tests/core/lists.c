@@ -189,6 +189,9 @@ TEST(lists_of_variables) {
                 "a layer makes its weights in its first call, or in eg_layer_build");
     CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, lost, sgd), true), EG_ERROR_ARGUMENT,
                 "eg_tape_minimize: a list of 3 is NULL");
+    CHECK_ERROR(eg_tape_gradients(tape, loss, &x, 1, NULL), EG_ERROR_ARGUMENT,
+                "eg_tape_gradients: a list of 1 is NULL (grads)");
+    CHECK_ERROR(eg_tape_gradients(tape, loss, NULL, 1, &x), EG_ERROR_ARGUMENT, "a list of 1 is NULL (xs)");
     CHECK_ERROR(CHECK_INT(eg_tape_gradients_list(tape, loss, wrong).count, -1), EG_ERROR_ARGUMENT,
                 "eg_tape_gradients_list: a list of -1");
     CHECK_ERROR(CHECK_INT(eg_clip_by_global_norm_list(wrong, 1).count, -1), EG_ERROR_ARGUMENT,

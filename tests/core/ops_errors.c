@@ -300,6 +300,7 @@ TEST(matmul_errors) {
     CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(4, 1, 2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(5, 7, 3, 2))),
                 EG_ERROR_SHAPE, "eg_matmul: batch axes do not broadcast: float32 [4, 1, 2, 3] (from eg_ones) and "
                                 "float32 [5, 7, 3, 2] (from eg_ones) (axis -4: 4 against 5)");
+    CHECK_ERROR(eg_matmul(f(2, 3), 3), EG_ERROR_SHAPE, "and float32 [] (from eg_number); eg_expand_dims makes");
     CHECK_ERROR(eg_matmul(f(2, 3), f(4, 3)), EG_ERROR_SHAPE, "transpose_b?");
     CHECK_ERROR(eg_matmul(f(3, 2), f(3, 4)), EG_ERROR_SHAPE, "transpose_a?");
     CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(3)), f(3, 4)), EG_ERROR_SHAPE, "[3]");

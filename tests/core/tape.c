@@ -84,6 +84,11 @@ TEST(trainable_variables_are_watched_tensors_are_not) {
     CHECK_TENSOR(eg_tape_gradient(tape, y, v), 0, 6);
     CHECK(eg_tape_gradient(tape, y, c) == NULL);
     CHECK_CONTAINS(eg_tape_unconnected_reason(), "not watched");
+    eg_tensor *i = eg_variable(eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2), "i");
+    CHECK(eg_tape_gradient(tape, eg_cast(i, EG_FLOAT32), i) == NULL);
+    CHECK_STR(eg_tape_unconnected_reason(),
+              "i was not watched: it is int32, and only float32 and float64 have gradients");
+    eg_release(i);
     eg_tape_gradient(tape, y, v);
     CHECK_STR(eg_tape_unconnected_reason(), "");               // never that of an earlier call
     eg_release(v);

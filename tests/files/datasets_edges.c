@@ -273,6 +273,11 @@ static eg_status makes_two(int64_t i, eg_tensor **out, void *user) {
     out[0] = out[1] = eg_scalar(1);
     return i < 2 ? EG_NEXT : EG_END_OF_SEQUENCE;
 }
+static eg_status makes_one(int64_t i, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_scalar(1);
+    return i < 2 ? EG_NEXT : EG_END_OF_SEQUENCE;
+}
 TEST(a_function_gives_no_more_than_was_announced) {
     for (int threads = 0; threads < 3; threads += 2) {
         CHECK_ERROR(look(eg_dataset_map(numbers(2), gives_three, NULL, .threads = threads)), EG_ERROR_ARGUMENT,
@@ -285,6 +290,8 @@ TEST(a_function_gives_no_more_than_was_announced) {
     CHECK_ERROR(look(eg_dataset_from_generator(makes_two, NULL, 1, NULL)), EG_ERROR_ARGUMENT,
                 "eg_dataset_from_generator (stage 1 of 1, element 0): the function set component 1, but elements "
                 "have 1 here; n says how many there are");
+    CHECK_ERROR(look(eg_dataset_from_generator(makes_one, NULL, 2, NULL)), EG_ERROR_NULL,
+                "the function left component 1 of 2 NULL; n says how many there are");
 }
 TEST(what_a_function_gives_is_held_against_its_specification) {
     const struct { eg_spec spec; eg_error_code code; const char *error; } cases[] = {

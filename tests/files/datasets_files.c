@@ -270,7 +270,7 @@ TEST(csv_header_that_nobody_announced) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE,
                 "column 'rooms' is no number, and names want .header = true; the first row is 'rooms,price'");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE,
-                "'rooms' in column 0 is no number; if that row is a header, give .header = true");
+                "'rooms' in column 0 (from 0) is no number; if that row is a header, give .header = true");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "rooms"}}), 1),
                 EG_ERROR_FILE, "a zero is .missing = EG_ZERO");
 }
@@ -286,7 +286,14 @@ TEST(csv_paths_in_a_list_that_is_a_literal) {
 TEST(csv_of_other_separators) {
     const char *path = written_text("semicolons.csv", "1;2\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE,
-                "'1;2' in column 0 is no number; if ';' separates fields, give .delimiter = ';'");
+                "'1;2' in column 0 (from 0) is no number; if ';' separates fields, give .delimiter = ';'");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "1"}}), 1), EG_ERROR_FILE,
+                "there is no column 1; a row has 1, from 0; if ';' separates fields, give .delimiter = ';'");
+    path = written_text("named.csv", "a;b\n1;2\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a"}}), 1), EG_ERROR_FILE,
+                "there is no column 'a' in the header 'a;b'; if ';' separates fields, give .delimiter = ';'");
+    path = written_text("one.csv", "1,2\n3\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "line 2: 1 field, where line 1 has 2");
     path = written_text("tabs.csv", "a\n1\t2\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
                 "is no number; if tabs separate fields, give .delimiter = '\\t'");
@@ -345,14 +352,14 @@ TEST(csv_missing_values_have_defaults) {
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN,
                  3);
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE,
-                "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
+                "gaps.csv: line 1: '' in column 1 (from 0) is a missing value, and the option .missing says nothing");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1,
                                         .components = {{.columns = "1", .dtype = EG_INT32, .missing = (double)NAN}})),
                 EG_ERROR_FILE, "does not fit int32");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b",
                                                                   .missing = (double)NAN}})), EG_ERROR_FILE,
-                "gaps.csv: line 1: '' in column 1 is a missing value, and the NaN that .missing gives for it does not "
-                "fit int64; give a whole number, or .dtype = EG_FLOAT64");
+                "gaps.csv: line 1: '' in column 1 (from 0) is a missing value, and the NaN that .missing gives for it "
+                "does not fit int64; give a whole number, or .dtype = EG_FLOAT64");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b",
                                                                    .dtype = EG_FLOAT64, .missing = (double)NAN}})), 0,
                  (double)NAN);
@@ -360,7 +367,7 @@ TEST(csv_missing_values_have_defaults) {
                 EG_ERROR_FILE, "and the 2.5 that .missing gives for it does not fit uint8");
     path = written_text("gaps.csv", "nan\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .dtype = EG_INT32, .missing = (double)NAN}})),
-                EG_ERROR_FILE, "'nan' in column 0 is a missing value, and the NaN that .missing");
+                EG_ERROR_FILE, "'nan' in column 0 (from 0) is a missing value, and the NaN that .missing");
     path = written_text("gaps.csv", "1; NA ;3\n");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA",
                                          .components = {{.columns = "0-2", .dtype = EG_INT32, .missing = -7}})), 0, 1,
@@ -382,7 +389,7 @@ TEST(csv_missing_values_as_others_write_them) {
     CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 0, 1, 7, 7, 7, 7, 7);  // NA is a word of this column
     CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "size"}}),
                                           7)), EG_ERROR_FILE,
-                "line 3: 'NA' in column 0 (size) is a missing value, and the option .missing says nothing");
+                "line 3: 'NA' in column 'size' is a missing value, and the option .missing says nothing");
     path = written_text("others.csv", "x\nnan\n2\n");
     CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true), 2)), 0, (double)NAN, 2);
     CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true,
@@ -419,7 +426,7 @@ TEST(csv_errors_say_the_line) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1),
                 EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
-                "line 3: 'x y' in column 0 (a) is no number");
+                "line 3: 'x y' in column 'a' is no number");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE,
                 "there is no column 2; a row has 2, from 0");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE,
@@ -429,20 +436,20 @@ TEST(csv_errors_say_the_line) {
                 "line 3: a quote is opened here and never closed");
     path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_UINT8}})), EG_ERROR_FILE,
-                "'300' in column 0 does not fit uint8");
+                "'300' in column 0 (from 0) does not fit uint8");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE,
-                "'3.5' in column 1 does not fit int64");
+                "'3.5' in column 1 (from 0) does not fit int64");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}})), EG_ERROR_FILE,
-                "'1e40' in column 2 does not fit float32");
+                "'1e40' in column 2 (from 0) does not fit float32");
     path = written_text("large.csv", "1e400,-1.e400,1e400\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "'1e400' in column 0 does not fit float32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "'1e400' in column 0 (from 0) does not fit float32");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1-2", .dtype = EG_FLOAT64}})),
-                EG_ERROR_FILE, "'-1.e400' in column 1 does not fit float64");
+                EG_ERROR_FILE, "'-1.e400' in column 1 (from 0) does not fit float64");
     path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "3", .dtype = EG_INT64}})), EG_ERROR_FILE,
                 "does not fit int64");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "4", .categories = "green,blue"}})),
-                EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
+                EG_ERROR_FILE, "'red' in column 4 (from 0) is none of the categories green,blue");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '"'), EG_ERROR_ARGUMENT, "quote");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = ""}}), EG_ERROR_ARGUMENT, "names no columns");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
@@ -455,7 +462,7 @@ TEST(csv_errors_say_the_line) {
     path = written_text("edges.csv",
                         "9223372036854775808,-9223372036854775809,-9223372036854775808,9223372036854775807\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_INT64}})), EG_ERROR_FILE,
-                "'9223372036854775808' in column 0 does not fit int64");
+                "'9223372036854775808' in column 0 (from 0) does not fit int64");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE,
                 "does not fit int64");
     CHECK(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2-3", .dtype = EG_INT64}})) != NULL);
@@ -477,12 +484,12 @@ TEST(csv_words_and_numbers) {
         { { .columns = "c", .text = true, .dtype = EG_UINT8 }, EG_OK, NULL },
         { { .columns = "1", .dtype = EG_FLOAT16 }, EG_OK, NULL }, { { .columns = "a", .dtype = EG_BOOL }, EG_OK, NULL },
         { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE,
-          "'red' in column 2 (c) is none of the categories green,re" },
-        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 (e) is no number" },
-        { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 (f) is no number" },
-        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 (g) is no number" },
-        { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 (h) is no number" },
-        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 (d) does not fit int64" },
+          "'red' in column 'c' is none of the categories green,re" },
+        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 'e' is no number" },
+        { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 'f' is no number" },
+        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 'g' is no number" },
+        { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 'h' is no number" },
+        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 'd' does not fit int64" },
         { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
         { { .columns = "1-2-3" }, EG_ERROR_FILE, "there is no column '1-2-3' in the header 'a,b,c,d,e,f,g,h,i'" },
         { { .columns = "-3" }, EG_ERROR_FILE, "there is no column '-3'" },
@@ -517,7 +524,8 @@ TEST(csv_words_and_numbers) {
     path = written_text("long.csv",
                         "a word of far more than the sixty letters that an error would show of what it found\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE,
-                "line 1: 'a word of far more than the sixty letters that an error woul' in column 0 is no number");
+                "line 1: 'a word of far more than the sixty letters that an error woul' in column 0 (from 0) is no "
+                "number");
     static char blocks[(1 << 16) + 40];                       // CR and LF in two blocks; a CR that ends the file
     memset(blocks, '1', sizeof blocks);
     memcpy(blocks + (1 << 16) - 3, "\n2\r\n3\r4\r", 8);

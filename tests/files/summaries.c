@@ -405,6 +405,8 @@ TEST(a_picture_becomes_png) {
     CHECK_SAME(eg_read_file(path), png, 0);
     CHECK_ERROR(eg_save_png(NULL, png), EG_ERROR_SHAPE, "takes a picture");
     CHECK_ERROR(eg_save_png(NULL, eg_constant(EG_SHAPE(1, 2), 0, 1)), EG_ERROR_ARGUMENT, "path is NULL");
+    CHECK_ERROR(eg_save_png(test_temp("picture.jpg"), eg_constant(EG_SHAPE(1, 2), 0, 1)), EG_ERROR_ARGUMENT,
+                "picture.jpg' is the name of a JPEG file, and what is written is PNG; let it end in .png");
     CHECK_ERROR(eg_encode_png(NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_encode_png(eg_zeros(EG_INT64, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "int64");
     CHECK_ERROR(eg_encode_png(eg_zeros(EG_UINT8, EG_SHAPE(2, 0))), EG_ERROR_SHAPE, "at least a pixel");

@@ -98,6 +98,20 @@ TEST(misfits_are_told_all_at_once) {
     eg_layer_release(m);
     eg_layer_release(before);
 }
+TEST(torch_of_a_file_with_names_of_ours) {
+    eg_layer *m = small_model();
+    REQUIRE(eg_save_weights(m, test_temp("ours.safetensors")));
+    CHECK_ERROR(eg_load_weights(m, test_temp("ours.safetensors"), .torch = true), EG_ERROR_SHAPE,
+                "4 missing: 'dense/kernel', 'dense/bias', 'dense_1/kernel', 'dense_1/bias'; these names are there, but "
+                ".torch looks for PyTorch's instead: leave it out (at");
+    CHECK_ERROR(eg_load_weights(m, test_temp("ours.safetensors"), .torch = true, .partial = true), EG_ERROR_SHAPE,
+                "which holds 'dense/kernel', ...; these names are there, but .torch looks for PyTorch's instead");
+    eg_archive *a = eg_archive_new();
+    CHECK_ERROR(eg_archive_get_weights(a, m, .torch = true), EG_ERROR_SHAPE,
+                "4 missing: 'dense/kernel', 'dense/bias', 'dense_1/kernel', 'dense_1/bias' (at");
+    eg_archive_release(a);
+    eg_layer_release(m);
+}
 TEST(many_misfits_fit_one_message) {
     eg_layer *m = eg_sequential();
     for (int i = 0; i < 40; i++) CHECK(eg_layer_add(m, eg_layer_dense(2)));

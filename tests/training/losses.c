@@ -231,6 +231,8 @@ TEST(labels_of_the_wrong_kind_are_told_what_they_need) {
                 "class numbers are for the sparse losses, or for eg_one_hot");
     CHECK_ERROR(eg_sparse_categorical_crossentropy(eg_cast(classes, EG_FLOAT32), logits), EG_ERROR_DTYPE,
                 "class numbers must be integers");
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(eg_one_hot(classes, 3), logits), EG_ERROR_SHAPE,
+                "one-hot labels are for what is not called sparse, such as eg_categorical_crossentropy");
 }
 
 // A loss of one's own that is made of the library's: its errors are its own, its values theirs.

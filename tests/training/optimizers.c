@@ -429,7 +429,10 @@ TEST(all_null_is_an_error) {
     CHECK_ERROR(eg_apply_gradients(sgd, NULL, NULL, 0), EG_ERROR_GRADIENT, "No gradients provided for any variable");
     CHECK_ERROR(eg_apply_gradients(sgd, v, g, 2), EG_ERROR_ARGUMENT,
                 "stands where gradient 0 should; the list of gradients comes first");
-    CHECK_ERROR(eg_apply_gradients(sgd, NULL, v, 2), EG_ERROR_ARGUMENT, "eg_apply_gradients: a list of 2 is NULL");
+    CHECK_ERROR(eg_apply_gradients(sgd, NULL, v, 2), EG_ERROR_ARGUMENT,
+                "eg_apply_gradients: a list of 2 is NULL (grads)");
+    CHECK_ERROR(eg_apply_gradients(sgd, v, NULL, 2), EG_ERROR_ARGUMENT,
+                "eg_apply_gradients: a list of 2 is NULL (variables)");
     CHECK_ERROR(eg_apply_gradients(NULL, g, v, 2), EG_ERROR_NULL, "the optimizer is NULL");
     CHECK_INT(eg_optimizer_steps(sgd), 0);
     eg_release(v[0]); eg_release(v[1]);
@@ -744,20 +747,39 @@ TEST(updates_are_not_recorded) {
 #define SCHEDULE(schedule, step, want) \
     do { eg_schedule s_ = schedule; CHECK_NEAR(eg_schedule_value(&s_, step), want, 1e-12); } while (0)
 
-TEST(schedules_over_no_steps) {
-    eg_schedule s = {0};
-    CHECK_ERROR((s = eg_exponential_decay(.5, 0, .9, false)).count, EG_ERROR_ARGUMENT, "eg_exponential_decay: 0 steps");
-    CHECK_ERROR((s = eg_cosine_decay(.5, -1, 0, 0, 0)).count, EG_ERROR_ARGUMENT, "eg_cosine_decay: -1 steps");
-    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).count, EG_ERROR_ARGUMENT,
-                "eg_polynomial_decay: nan steps");
+#define REFUSED(schedule, part) CHECK_ERROR((schedule).count, EG_ERROR_ARGUMENT, part)
+TEST(schedules_of_arguments_that_are_none) {
+    const double rising[] = {1, 3}, falling[] = {3, 1}, equal[] = {3, 3}, unknown[] = {NAN, 1}, rates[] = {1, .1, .01},
+                 negative[] = {1, -1, .01}, nan[] = {1, .1, NAN}, infinite[] = {(double)INFINITY, .1, .01};
+    REFUSED(eg_exponential_decay(.5, 0, .9, false), "eg_exponential_decay: steps is 0; it must be above 0");
+    REFUSED(eg_exponential_decay(NAN, 10, .5, false),
+            "eg_exponential_decay: initial is nan; it must be at least 0 and finite");
+    REFUSED(eg_exponential_decay(-1, 10, .5, true), "eg_exponential_decay: initial is -1");
+    REFUSED(eg_exponential_decay(1, 10, -.5, true), "eg_exponential_decay: rate is -0.5");
+    REFUSED(eg_cosine_decay(.5, -1, 0, 0, 0), "eg_cosine_decay: steps is -1");
+    REFUSED(eg_cosine_decay((double)INFINITY, 1, 0, 0, 0), "eg_cosine_decay: initial is inf");
+    REFUSED(eg_cosine_decay(.5, 1, NAN, 0, 0), "eg_cosine_decay: alpha is nan");
+    REFUSED(eg_cosine_decay(.5, 1, 0, -2, 1), "eg_cosine_decay: warmup_target is -2");
+    REFUSED(eg_cosine_decay(.5, 1, 0, 1, NAN), "eg_cosine_decay: warmup_steps is nan");
+    REFUSED(eg_polynomial_decay(.5, NAN, 0, 1, false), "eg_polynomial_decay: steps is nan");
+    REFUSED(eg_polynomial_decay(.5, 1, -.1, 1, true), "eg_polynomial_decay: end is -0.1");
+    REFUSED(eg_polynomial_decay(.5, 1, 0, -1, true), "eg_polynomial_decay: power is -1");
+    REFUSED(eg_piecewise_constant(falling, rates, 2),
+            "eg_piecewise_constant: boundaries[1] is 1; it must be a number above those before it");
+    REFUSED(eg_piecewise_constant(equal, rates, 2), "boundaries[1] is 3");
+    REFUSED(eg_piecewise_constant(unknown, rates, 2), "boundaries[0] is nan");
+    REFUSED(eg_piecewise_constant(rising, negative, 2),
+            "eg_piecewise_constant: values[1] is -1; it must be at least 0 and finite");
+    REFUSED(eg_piecewise_constant(rising, nan, 2), "values[2] is nan");
+    REFUSED(eg_piecewise_constant(rising, infinite, 2), "values[0] is inf");
 }
 // Not the default rate instead, also where nobody looked at the error of then.
 TEST(a_refused_schedule_makes_no_optimizer) {
     eg_schedule bad[4];
-    CHECK_ERROR(bad[0] = eg_cosine_decay(.1, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "0 steps");
-    CHECK_ERROR(bad[1] = eg_cosine_decay(0, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "0 steps");
+    CHECK_ERROR(bad[0] = eg_cosine_decay(.1, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "steps is 0");
+    CHECK_ERROR(bad[1] = eg_cosine_decay(0, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "steps is 0");
     CHECK_ERROR(bad[2] = eg_piecewise_constant(NULL, NULL, 2), EG_ERROR_ARGUMENT, "eg_piecewise_constant");
-    CHECK_ERROR(bad[3] = eg_exponential_decay(0, -2, 0, false), EG_ERROR_ARGUMENT, "-2 steps");
+    CHECK_ERROR(bad[3] = eg_exponential_decay(0, -2, 0, false), EG_ERROR_ARGUMENT, "steps is -2");
     for (int k = 0; k < 4; k++) {
         CHECK_ERROR(CHECK_INT(eg_sgd(.schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT,
                     "eg_sgd: the .schedule is none: the function that should have made it refused its arguments");
@@ -767,7 +789,7 @@ TEST(a_refused_schedule_makes_no_optimizer) {
                     "eg_schedule_value: the function that should have made this schedule refused its arguments");
     }
     CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = eg_cosine_decay(.1, 0, 0, 0, 0)) != NULL, 0),
-                EG_ERROR_ARGUMENT, "eg_cosine_decay: 0 steps");
+                EG_ERROR_ARGUMENT, "eg_cosine_decay: steps is 0");
 }
 TEST(schedules) {
     const double boundaries[] = {10, 20}, values[] = {1, .5, .1};

@@ -49,7 +49,12 @@ TEST(fit_learns) {
     CHECK(eg_history_value(h, "loss", 0) > 0.4 && eg_history_value(h, "loss", -1) < 0.2);
     CHECK(eg_history_value(h, "accuracy", -1) > 0.95 && eg_history_value(h, "val_accuracy", 19) > 0.95);
     CHECK_NEAR(eg_history_value(h, "learning_rate", 3), 0.02, 1e-9);
-    CHECK(isnan(eg_history_value(h, "nothing", 0)) && isnan(eg_history_value(h, "loss", 20)));
+    double none = 0;
+    CHECK_ERROR((none = eg_history_value(h, "nothing", 0), isnan(none) ? NULL : h), EG_ERROR_ARGUMENT,
+                "eg_history_value: the history has no 'nothing'; it has loss, accuracy, val_loss, val_accuracy, "
+                "learning_rate (at");
+    CHECK_ERROR((none = eg_history_value(h, "loss", 20), isnan(none) ? NULL : h), EG_ERROR_INDEX,
+                "eg_history_value: epoch 20; there are 20, counted from 0, and -1 is the last (at");
     CHECK_STR(eg_history_name(h, 0), "loss");
     CHECK_STR(eg_history_name(h, 3), "val_accuracy");
     CHECK_STR(eg_history_name(h, 5), NULL);
@@ -113,7 +118,10 @@ TEST(arrays_are_shuffled_and_validated) {
     CHECK_INT(eg_history_batches(h), 14);
     CHECK_NEAR(eg_history_batch_loss(h, 13), eg_history_batch_loss(same, 13), 0);
     CHECK(eg_history_batch_loss(h, 0) != eg_history_batch_loss(ordered, 0));
-    CHECK(isnan(eg_history_value(same, "val_loss", -1)) && !isnan(eg_history_value(h, "val_loss", -1)));
+    CHECK(!isnan(eg_history_value(h, "val_loss", -1)));
+    double none = 0;
+    CHECK_ERROR((none = eg_history_value(same, "val_loss", -1), isnan(none) ? NULL : same), EG_ERROR_ARGUMENT,
+                "no 'val_loss'; it has loss, accuracy, learning_rate (no .validation was given)");
     CHECK_ERROR(eg_fit_arrays(model, x, y, .validation_x = x), EG_ERROR_ARGUMENT, "both");
     CHECK_ERROR(eg_fit_arrays(model, x, eg_zeros(EG_INT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "3");
     CHECK_ERROR(eg_fit_arrays(model, x, NULL), EG_ERROR_NULL, "NULL");
@@ -155,7 +163,7 @@ TEST(sample_and_class_weights) {
     missing.callbacks.count = 1;
     missing.quiet = true;
     CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_ARGUMENT,
-                "eg_fit_arrays: .callbacks: a list of 1 is NULL");
+                "eg_fit_arrays: .callbacks: a list of 1 is NULL; it is written .callbacks = EG_CALLBACKS(a, b)");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
 #ifndef TEST_CUDA  // a GPU tells of a bad index when the loss is read, after the step
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX,
@@ -188,6 +196,16 @@ TEST(optimizers_and_metrics_belong_to_one_model) {
     CHECK(eg_compile(a, eg_sgd(), eg_mean_squared_error, error));          // and sgd is gone
     CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, error), EG_ERROR_STATE,
                 "metric mean_absolute_error belongs to another model already");
+#ifdef EAGER_DEBUG
+    eg_optimizer *gone = eg_sgd();
+    eg_metric *forgotten = eg_metric_mean_absolute_error();
+    eg_optimizer_release(gone);
+    eg_metric_release(forgotten);
+    CHECK_ERROR(eg_compile(b, gone, eg_mean_squared_error), EG_ERROR_STATE,
+                "eg_compile: the optimizer was used after its last reference was released");
+    CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, forgotten), EG_ERROR_STATE,
+                "eg_compile: the metric was used after its last reference was released");
+#endif
     eg_metric *twice = eg_metric_mean_absolute_error();
     CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, twice, twice), EG_ERROR_STATE,
                 "belongs to another model");
@@ -896,6 +914,10 @@ TEST(learning_rates) {
     CHECK_NEAR(eg_history_value(h, "learning_rate", 0), 0.5, 1e-9);
     CHECK_NEAR(eg_history_value(h, "learning_rate", 2), 0.125, 1e-9);
     CHECK_ERROR(eg_callback_learning_rate(), EG_ERROR_ARGUMENT, ".rate");
+    first = NAN;
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true,
+                              .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = rate_of, .user = &first))),
+                EG_ERROR_ARGUMENT, "eg_callback_learning_rate: nan is no learning rate (epoch 1) (at training.c:");
     CHECK(eg_optimizer_set_learning_rate(eg_model_optimizer(model), 1));
     // The loss cannot fall by 100: after the first epoch none is better.
     h = eg_fit_arrays(model, x, y, .epochs = 7, .quiet = true,
@@ -1113,6 +1135,8 @@ TEST(checkpoints) {
                     wrong[i][1]);
     CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), steps);         // all told before the first batch
     CHECK_ERROR(eg_callback_checkpoint(NULL), EG_ERROR_NULL, "path");
+    CHECK_ERROR(eg_callback_checkpoint(""), EG_ERROR_ARGUMENT, "eg_callback_checkpoint: the path is empty");
+    CHECK_ERROR(eg_callback_csv(""), EG_ERROR_ARGUMENT, "eg_callback_csv: the path is empty");
     CHECK_ERROR(eg_callback_checkpoint("x", .patience = 3), EG_ERROR_ARGUMENT, "patience");
     eg_layer_release(model);
     eg_layer_release(other);
@@ -1713,9 +1737,10 @@ TEST(rare_histories) {
     eg_layer *model = line_model(eg_sgd(.learning_rate = 1e30), eg_mean_squared_error);
     const eg_history *h = eg_fit_arrays(model, x, x, .epochs = 3, .batch_size = 1, .quiet = true);
     REQUIRE(h != NULL);
-    CHECK(isnan(eg_history_value(h, NULL, 0)) && isnan(eg_history_batch_loss(h, -2)) &&
-          isnan(eg_history_batch_loss(h, 99)) && eg_history_name(h, -1) == NULL &&
-          isnan(eg_history_value(h, "loss", -2)));
+    CHECK(isnan(eg_history_batch_loss(h, -2)) && isnan(eg_history_batch_loss(h, 99)) && !eg_history_name(h, -1));
+    double none = 0;
+    CHECK_ERROR((none = eg_history_value(h, NULL, 0), isnan(none) ? NULL : h), EG_ERROR_ARGUMENT, "no 'NULL'; it has");
+    CHECK_ERROR((none = eg_history_value(h, "loss", -2), isnan(none) ? NULL : h), EG_ERROR_INDEX, "epoch -2; there");
     CHECK(eg_history_batches_csv(h, path) && eg_history_csv(h, path));
     CHECK_CONTAINS(contents(path), "nan");
     CHECK_ERROR(eg_history_csv(h, NULL), EG_ERROR_NULL, "path");
@@ -2113,7 +2138,10 @@ TEST(a_history_is_kept_beyond_its_model) {
 TEST(a_loop_by_hand_fills_a_history) {
     eg_history *h = eg_history_new();
     REQUIRE(h);
-    CHECK(isnan(eg_history_value(h, "loss", 0)));
+    double none = 0;
+    CHECK(isnan(eg_history_value(h, "loss", -1)));                 // no epoch yet
+    CHECK_ERROR((none = eg_history_value(h, "loss", 0), isnan(none) ? NULL : h), EG_ERROR_ARGUMENT,
+                "the history has no 'loss'; it has nothing yet");
     for (int epoch = 0; epoch < 40; epoch++) {
         for (int batch = 0; batch < 5; batch++) CHECK(eg_history_add_batch(h, 10.0 / (5 * epoch + batch + 1)));
         CHECK(eg_history_add(h, epoch, "loss", 8.0 / (epoch + 1)));
