@@ -23667,9 +23667,8 @@ static bool egi_results_own(eg_tensor **out, int n, bool ok) {
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
                                       eg_tensor *const *xs, int nx, eg_tensor **out) {
     EGI_FAILS_AS("tape_gradients_from");
-    if (!egi_lists_given("tape_gradient", nx, xs, out, out, "xs,grads") ||
-        !EGI_LISTS_GIVEN("tape_gradient", ny, ys, ys, ys))
-        return false;
+    if (!egi_lists_given("tape_gradient", nx, xs, out, out, "xs,grads")) return false;
+    if (!EGI_LISTS_GIVEN("tape_gradient", ny, ys, ys, ys)) return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
     if (!egi_tape_alive("tape_gradient", t)) return false;
