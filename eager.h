@@ -3936,17 +3936,17 @@ struct eg_value {
     operator eg_tensor *() const { return tensor; }
     eg_value operator-() const { return (eg_negative)(tensor); }
 };
-static inline eg_tensor *egi_arg(eg_value x) { return x.tensor; }
+static inline eg_tensor *egi_arg(eg_value x, bool lent) { (void)lent; return x.tensor; }
 #define EGI_OPERATOR(sign, function) \
     static inline eg_value operator sign(eg_value a, eg_value b) { return (function)(a.tensor, b.tensor); } \
-    template <class T> static inline auto operator sign(eg_value a, T b) -> decltype(eg_value(egi_arg(b))) { \
-        return (function)(a.tensor, egi_arg(b)); \
+    template <class T> static inline auto operator sign(eg_value a, T b) -> decltype(eg_value(EGI_LENT(b))) { \
+        return (function)(a.tensor, EGI_LENT(b)); \
     } \
-    template <class T> static inline auto operator sign(T a, eg_value b) -> decltype(eg_value(egi_arg(a))) { \
-        return (function)(egi_arg(a), b.tensor); \
+    template <class T> static inline auto operator sign(T a, eg_value b) -> decltype(eg_value(EGI_LENT(a))) { \
+        return (function)(EGI_LENT(a), b.tensor); \
     } \
-    template <class T> static inline auto operator sign##=(eg_value &a, T b) -> decltype((void)egi_arg(b), a) { \
-        return a = (function)(a.tensor, egi_arg(b)); \
+    template <class T> static inline auto operator sign##=(eg_value &a, T b) -> decltype((void)EGI_LENT(b), a) { \
+        return a = (function)(a.tensor, EGI_LENT(b)); \
     }
 EGI_OPERATOR(+, eg_add)
 EGI_OPERATOR(-, eg_sub)
@@ -16963,7 +16963,8 @@ EGI_NOINLINE static void egi_plane_turn_u8(char *to, int64_t to_row, const char 
 static void egi_plane_turn(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows, int64_t n,
                            int size) {
     (size == 1 && egi_bools_reached ? egi_plane_turn_u8
-     : size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, rows, n);
+     : size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32
+                                        : egi_plane_turn_u64)(to, to_row, from, from_step, rows, n);
 }
 // Copies rows by n elements of `size` bytes: row by row if rows are long or few; by turned vectors if neighbours lie
 // crosswise in the two planes; else by tiles.
