@@ -16423,6 +16423,14 @@ static EGI_COLD void egi_convert_each(int dtype_from, const char *from, int dtyp
         egi_dtype_store(dtype_to, to + i * st, egi_dtype_load(dtype_from, from + i * sf));
 }
 EGI_OBJECTS EGI_REACHED_LATER(egi_converter *) egi_convert_fast = EGI_REACHED(egi_convert_between);
+// Products of other dtypes than float32, with the vectors of this processor.
+typedef const egi_gemm_kernels *egi_gemm_chooser(int dtype);
+static const egi_gemm_kernels *egi_gemm_kernels_of_others(int dtype) {
+    return dtype == EG_FLOAT64 ? egi_gemm_kernels_get_f64()
+           : dtype == EG_INT32 ? &egi_gemm_kernels_i32
+                               : &egi_gemm_kernels_i64;
+}
+EGI_OBJECTS EGI_REACHED_LATER(egi_gemm_chooser *) egi_gemm_others = EGI_REACHED(egi_gemm_kernels_of_others);
 // Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; everything
 // else converts the value.
 static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
@@ -16455,6 +16463,7 @@ static EGI_COLD void egi_dtypes_reach_first(void) {
     EGI_REACH(egi_reducers_sums[EG_INT64], &egi_reducer_sums_i64);
     EGI_REACH(egi_reducers_sums[EG_UINT8], &egi_reducer_sums_u8);
     EGI_REACH(egi_convert_fast, &egi_convert_between);
+    EGI_REACH(egi_gemm_others, &egi_gemm_kernels_of_others);
     egi_reached(&egi_dtypes_reached);
 }
 #undef EGI_REACH
@@ -18368,13 +18377,10 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 EGI_TERSE
-// A dtype's products. These are branches and no table, so that a compiler or linker can leave out the products of a
-// program that makes float32 alone (EGI_REACHED_LATER).
+// A dtype's products.
 static const egi_gemm_kernels *egi_gemm_kernels_of(int dtype) {
-    return dtype == EG_FLOAT32 || !egi_dtypes_reached ? egi_gemm_kernels_get_f32()
-           : dtype == EG_FLOAT64 ? egi_gemm_kernels_get_f64()
-           : dtype == EG_INT32 ? &egi_gemm_kernels_i32
-           : &egi_gemm_kernels_i64;
+    egi_gemm_chooser *const others = __atomic_load_n(&egi_gemm_others, __ATOMIC_RELAXED);
+    return dtype == EG_FLOAT32 || !others ? egi_gemm_kernels_get_f32() : others(dtype);
 }
 // One product of matrices for each index of the batch. A broadcast batch axis has the stride 0.
 typedef struct egi_matmul_job {
