@@ -6913,10 +6913,12 @@ static void egi_hold_begin(egi_hold *h, const void *object) {
     egi_this.holds = h;
 }
 static void egi_hold_end(const egi_hold *h) { egi_this.holds = h->up; }
-// Whether `wanted` references are left that may be taken over.
+// Whether `wanted` references are left that may be taken over. What gives back one that it took, as a publication does
+// on another thread, counts it out of `taken` first: so `refs` is read first, or that one would seem to be the caller's.
 static EGI_COLD bool egi_object_takeable(const egi_object *o, int32_t wanted) {
+    const int32_t refs = __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
     for (const egi_hold *h = egi_this.holds; h; h = h->up) wanted += h->object == o;
-    return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) + wanted <= __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) + wanted <= refs;
 }
 // Whether all references that are left have been taken over or are held by calls of this thread: a caller who released
 // one would release another's.
