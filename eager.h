@@ -31961,8 +31961,9 @@ static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n)
 static bool egi_metric_takes(const char *function, const eg_metric *m, const eg_output *outputs, int n) {
     return egi_metric_alive(function, m) &&
            (egi_metric_free(m, outputs, n) ||
-            egi_fail(EG_ERROR_STATE, function, "metric %.60s belongs to another model already; make one for each, or "
-                                               "eg_metric_retain it", m->name));
+            egi_fail(EG_ERROR_STATE, function, "metric %.60s %s; make one for each, or eg_metric_retain it", m->name,
+                     egi_object_takeable(&m->object, 1) ? "is listed more than once"
+                                                        : "belongs to another model already"));
 }
 // Checks the optimizer and all metrics. On failure it releases what can be released, as every failure of
 // eg_compile does.

@@ -208,7 +208,8 @@ TEST(optimizers_and_metrics_belong_to_one_model) {
 #endif
     eg_metric *twice = eg_metric_mean_absolute_error();
     CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, twice, twice), EG_ERROR_STATE,
-                "belongs to another model");
+                "eg_compile: metric mean_absolute_error is listed more than once; make one for each, or "
+                "eg_metric_retain it");
     sgd = eg_sgd(.learning_rate = 0.5);
     CHECK(eg_compile(b, sgd, eg_mean_squared_error, twice, eg_metric_retain(twice)));
     CHECK(eg_compile(a, eg_optimizer_retain(sgd), eg_mean_squared_error));             // two references, two models
