@@ -1514,12 +1514,12 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name);
 EAGER_API eg_tensor *eg_assign(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_add(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_sub(eg_tensor *variable, eg_tensor *value);
-#define eg_assign(v, x) EGI_CALL(eg_assign, v, EG_T(x))
-#define eg_assign_add(v, x) EGI_CALL(eg_assign_add, v, EG_T(x))
-#define eg_assign_sub(v, x) EGI_CALL(eg_assign_sub, v, EG_T(x))
+#define eg_assign(v, x) EGI_CALL(eg_assign, v, EGI_LENT(x))
+#define eg_assign_add(v, x) EGI_CALL(eg_assign_add, v, EGI_LENT(x))
+#define eg_assign_sub(v, x) EGI_CALL(eg_assign_sub, v, EGI_LENT(x))
 // Assigns to the part that eg_slice(variable, begin, size) shows.
 EAGER_API eg_tensor *eg_assign_slice(eg_tensor *variable, eg_shape begin, eg_shape size, eg_tensor *value);
-#define eg_assign_slice(v, begin, size, x) EGI_CALL(eg_assign_slice, v, begin, size, EG_T(x))
+#define eg_assign_slice(v, begin, size, x) EGI_CALL(eg_assign_slice, v, begin, size, EGI_LENT(x))
 EAGER_API bool eg_is_variable(eg_tensor *x);
 // Whether tapes watch the variable without eg_tape_watch; by default they do.
 EAGER_API bool eg_trainable(eg_tensor *variable);
@@ -6913,8 +6913,8 @@ static void egi_hold_begin(egi_hold *h, const void *object) {
     egi_this.holds = h;
 }
 static void egi_hold_end(const egi_hold *h) { egi_this.holds = h->up; }
-// Whether `wanted` references are left that may be taken over. What gives back one that it took, as a publication does
-// on another thread, counts it out of `taken` first: so `refs` is read first, or that one would seem to be the caller's.
+// Whether `wanted` references are left that may be taken over. A publication that gives back its own, on another
+// thread, lowers `taken` before `refs`; so `refs` is read first, or the caller's would seem to be the one taken.
 static EGI_COLD bool egi_object_takeable(const egi_object *o, int32_t wanted) {
     const int32_t refs = __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
     for (const egi_hold *h = egi_this.holds; h; h = h->up) wanted += h->object == o;
@@ -25004,7 +25004,7 @@ static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, cons
 }
 // The variable shares x's buffer if possible (egi_variable_value), so that assigning a fresh result copies nothing. In
 // a graph the result is a node.
-EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
+static eg_tensor *egi_variable_assign(eg_tensor *v, eg_tensor *x) {
     if (!egi_variable_needed("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
@@ -25020,6 +25020,14 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     eg_scope_end(scope);
     return packed ? v : NULL;
 }
+// The result of an assignment of x, which, if it is a number that was lent, is taken back.
+static eg_tensor *egi_variable_assigned(eg_tensor *result, eg_tensor *x) {
+    egi_numbers_take_back(&x, 1);
+    return result;
+}
+EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
+    return egi_variable_assigned(egi_variable_assign(v, x), x);
+}
 // v = op(v, x), unrecorded. x is checked first, so that errors name the assignment.
 static eg_tensor *egi_variable_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
                                            eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
@@ -25034,10 +25042,10 @@ static eg_tensor *egi_variable_assign_with(const char *function, eg_tensor *v, e
     return result;
 }
 EAGER_API eg_tensor *(eg_assign_add)(eg_tensor *v, eg_tensor *x) {
-    return egi_variable_assign_with("assign_add", v, x, (eg_add));
+    return egi_variable_assigned(egi_variable_assign_with("assign_add", v, x, (eg_add)), x);
 }
 EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) {
-    return egi_variable_assign_with("assign_sub", v, x, (eg_sub));
+    return egi_variable_assigned(egi_variable_assign_with("assign_sub", v, x, (eg_sub)), x);
 }
 // v with x in place of the box; no axis before `axis` is cut by the box.
 static eg_tensor *egi_variable_box_replace(eg_tensor *v, const eg_shape *begin, eg_tensor *x, int axis) {
@@ -25070,7 +25078,7 @@ static eg_tensor *egi_variable_slice_node(eg_tensor *v, eg_shape begin, eg_shape
     return node;
 }
 // The new values go into a copy, which the variable takes over, so that holders of the former buffer keep its values.
-EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+static eg_tensor *egi_variable_assign_slice(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     EGI_FAILS_AS("assign_slice");
     if (!egi_variable_needed("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
     if (egi_graph_adopts()) return egi_variable_slice_node(v, begin, size, x);
@@ -25090,6 +25098,9 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     eg_recording_unpause();
     eg_scope_end(scope);
     return result;
+}
+EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+    return egi_variable_assigned(egi_variable_assign_slice(v, begin, size, x), x);
 }
 
 // ---- schedules: the learning rate as an eager function of the step, a float64 scalar that counts from 0. numbers[]

@@ -1350,6 +1350,25 @@ TEST(numbers_in_calls_are_lent) {
     eg_set_default_float(EG_FLOAT32);
     CHECK_DTYPE(eg_add(2.0, 2.0), EG_FLOAT32);
 }
+// Assignments of numbers, which make no tensor, leave none in the scope of a loop.
+TEST(assigned_numbers_are_lent) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"), *no_variable = eg_scalar(0);
+    const int64_t live = eg_memory().live_tensors;
+    for (int i = 0; i < 20; i++) {
+        CHECK(eg_assign(v, i) && eg_assign_add(v, i) && eg_assign_sub(v, 0.5));
+        CHECK(eg_assign_slice(v, EG_SHAPE(1), EG_SHAPE(1), i));
+        CHECK_ERROR(eg_assign(no_variable, i), EG_ERROR_ARGUMENT, "is no variable");
+        CHECK_ERROR(eg_assign_add(no_variable, i), EG_ERROR_ARGUMENT, "is no variable");
+        CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(2), EG_SHAPE(1), i), EG_ERROR_INDEX, "slice");
+    }
+#ifndef EAGER_DEBUG
+    CHECK_INT(eg_memory().live_tensors, live);
+#endif
+    CHECK_TENSOR(v, 0, 37.5, 19);
+    CHECK_TENSOR(eg_sub(eg_assign_add(v, 2), eg_assign_sub(v, 1)), 0, 0, 0);
+    CHECK_TENSOR(eg_sub(100, eg_assign(v, 7)), 0, 93, 93);
+    eg_release(v);
+}
 static bool adds_and_multiplies(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
     out[0] = eg_mul(eg_add(in[0], 1), 3);
