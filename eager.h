@@ -14604,7 +14604,7 @@ typedef struct egi_conv_job {
     egi_levels sums[EGI_CONV_PARTS];
     int levels;                         // of each
     egi_gemm_right right;
-    char *space;                       // a thread's columns, then the memory of its product
+    char *space;                        // a thread's columns, then the memory of its product
     int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
     int most;                           // threads
     bool failed;                        // atomic
@@ -14701,7 +14701,7 @@ static void egi_conv_depthwise_sums(const egi_conv_job *j, int64_t begin, int64_
                                   ih = egi_window_across(h, l % height, kh, back);
                     if (id < 0 || ih < 0) continue;
                     const char *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
-                                                (back ? h->out : h->in) + ih) * other * size,
+                                               (back ? h->out : h->in) + ih) * other * size,
                                 *taps = j->f + (kd * h->taps + kh) * a->taps * pixel;
                     for (int64_t k = 0; k < a->taps; k++) {
                         const int64_t i = egi_window_across(a, o, k, back);
@@ -14798,10 +14798,10 @@ typedef struct egi_conv_grid {
     egi_windows w;
     int64_t pixels[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
     const char *from;
-    char *to, *space;                  // a thread's: copied rows, and after them a run of zeros
+    char *to, *space;                   // a thread's: copied rows, and after them a run of zeros
     int64_t run, rows, block, needs, group;
     bool skips;                         // lines of taps beyond the picture are left out: their products are 0
-    egi_gemm_right right;    // one row for each element of a window
+    egi_gemm_right right;               // one row for each element of a window
 } egi_conv_grid;
 enum { EGI_CONV_BLOCK = 96, EGI_CONV_LEAST_RUN = 24 };
 // The neighbouring elements of a window: a line of taps, or one.
@@ -14939,17 +14939,16 @@ static void egi_conv_grid_run(void *context, int64_t begin, int64_t end) {     /
         egi_conv_block_make(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
         for (int64_t t = 0; t < taps; t += each) {
             egi_conv_block_rows(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
-                                        t % w->axis[2].taps, copies, zeros, &b);
+                                t % w->axis[2].taps, copies, zeros, &b);
             for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
                 const int64_t k = egi_min64(EGI_KC, g->run - pc);
                 for (int64_t j = 0; j < g->right.n; j += nr) {
-                    const char *panel = g->right.panels +
-                                        (j * g->right.k + (t / each * g->run + pc) * nr) * g->size;
+                    const char *panel = g->right.panels + (j * g->right.k + (t / each * g->run + pc) * nr) * g->size;
                     for (int64_t i = 0; i < b.m; i += mr)
                         egi_conv_tile(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
-                                              t > 0 || pc > 0);
+                                      t > 0 || pc > 0);
                 }
-                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) 
+                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++)
                     b.row[r] = (const char *)b.row[r] + k * g->size;
             }
         }
@@ -14983,7 +14982,7 @@ static void egi_conv_grid_filter_back(const egi_conv_job *j, const int64_t *r, e
     const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
     g->right.k = taps * og;
     g->right.n = cg;
-    g->right.panels = (const char *)space;
+    g->right.panels = space;
     g->right.tile = egi_tile_best(j->of->gemm, cg);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
@@ -15171,11 +15170,9 @@ EGI_NOINLINE static void egi_conv_lines_tiles(const egi_conv_job *j, int64_t run
     for (int64_t pc = 0; pc < k; pc += EGI_KC)
         for (int64_t n = n0; n < n1; n += tile.nr)
             for (int64_t i = 0; i < run; i += tile.mr)
-                egi_tile_put(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
-                                     egi_min64(EGI_KC, k - pc), x + (pc * step + i) * size, 1, step,
-                                     dy + ((n - n0) * depth + pc * tile.nr) * size, tile.nr,
-                                     df + (i * j->w->oc + n) * size, j->w->oc,
-                                     true);
+                egi_tile_put(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n), egi_min64(EGI_KC, k - pc),
+                             x + (pc * step + i) * size, 1, step, dy + ((n - n0) * depth + pc * tile.nr) * size,
+                             tile.nr, df + (i * j->w->oc + n) * size, j->w->oc, true);
 }
 // A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
 // n1 - 1 of the group's df.
@@ -15203,9 +15200,8 @@ static void egi_conv_lines_copied(const egi_conv_job *j, const egi_conv_lines *s
     }
 }
 // Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
-EGI_NOINLINE static void egi_conv_lines_pack(const egi_conv_job *j, const egi_conv_lines *s,
-                                             int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
-                                             int64_t n0, int64_t n1, char *dy) {
+EGI_NOINLINE static void egi_conv_lines_pack(const egi_conv_job *j, const egi_conv_lines *s, int64_t l0, int64_t m,
+                                             int64_t o0, int64_t o1, bool zeros, int64_t n0, int64_t n1, char *dy) {
     const egi_tile_kind tile = egi_tile_best(j->of->gemm, j->w->oc);
     const int64_t oc = j->w->oc, nr = tile.nr, depth = s->lines * s->outs, size = j->size;
     for (int64_t l = 0; l < m && o0 < o1; l++) {
@@ -15273,7 +15269,7 @@ static void egi_conv_lines_some(void *context, int64_t begin, int64_t end) {   /
     const int64_t og = j->w->oc / j->w->groups, nr = egi_tile_best(j->of->gemm, og).nr;
     for (int64_t block = j->first; block < j->last; block++)
         egi_conv_lines_add(j, &s, block, begin * nr, egi_min64(end * nr, og),
-                                   j->sums[0].level[0] + j->group * og * j->size);
+                           j->sums[0].level[0] + j->group * og * j->size);
 }
 // Plans its memory, the threads' lines and the parts; returns how many bytes.
 static int64_t egi_conv_by_lines_plan(egi_conv_job *j, const egi_conv_lines *s) {
@@ -15323,8 +15319,7 @@ static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, con
             egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
             egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
             egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i * size, 1, ldy, panel, nr,
-                         c + (i * width + n) * size,
-                                 width, true);
+                         c + (i * width + n) * size, width, true);
         }
     }
 }
@@ -15402,7 +15397,7 @@ static void egi_conv_products_run(void *context, int64_t begin, int64_t end) {
         if (j->what < 2) ok = egi_conv_rows(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
         else
             ok = egi_conv_rows(j, blocks * q / j->parts * j->block,
-                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
+                               egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
     if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
 }
 // The common part of these convolutions: memory, and the groups one after another.
@@ -57556,10 +57551,8 @@ EGI_OBJECTS static const egi_gemm_kernels EGI_TN(egi_gemm_kernels) = {
 // If there may be AVX2, the tiles' text is compiled twice; EGI_IN_VECTORS(name) is the one for this processor.
 #if EGI_X86
 #define EGI_IN_VECTORS(name) (egi_cpu_has_avx2() ? EGI_TN(name##_avx2) : EGI_TN(name))
-#define EGI_VECTOR_BYTES (egi_cpu_has_avx2() ? 32 : 16)
 #else
 #define EGI_IN_VECTORS(name) EGI_TN(name)
-#define EGI_VECTOR_BYTES 16
 #endif
 static inline const egi_gemm_kernels *EGI_TN(egi_gemm_kernels_get)(void) {
 #if EGI_X86
@@ -60525,7 +60518,6 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
 #undef EGI_U
 #undef EGI_VEC
 #undef EGI_VEC_64
-#undef EGI_VECTOR_BYTES
 #undef EGI_VFMA
 #undef EGI_VFMA_64
 #undef EGI_FMA_ONE
