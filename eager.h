@@ -26810,7 +26810,7 @@ typedef struct egi_weight_walk {
 } egi_weight_walk;
 // Visits the weights in l, whose path is the first `at` bytes of w->path. False if a visitor stopped, or with an error.
 static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
-    if (l->object.taken > 1) {
+    if (__atomic_load_n(&l->object.taken, __ATOMIC_RELAXED) > 1) {
         void *shared = (void *)w->shared;
         for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
         if (!egi_memory_grow(&shared, &w->capacity, w->n_shared + 1, sizeof *w->shared))
