@@ -57607,9 +57607,6 @@ EGI_NOINLINE static void EGI_TN(egi_elements_add)(int64_t n, const void *from, v
     for (; i < n; i++) y[i] += x[i];
 }
 
-static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
-    if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
-}
 // Whether n elements are finite (x - x is then 0).
 EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const void *row) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
@@ -57875,7 +57872,7 @@ static void EGI_TN(egi_avg_pool)(void *context, int64_t begin, int64_t end) {
             egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
             if (!job->back) {
                 if (box.pixels) EGI_IN_VECTORS(egi_avg_pool_window)(w, &box, job->x, y);
-                else EGI_TN(egi_zero)(c, y);
+                else egi_zero(c * (int64_t)sizeof(EGI_T), y);
                 continue;
             }
             if (box.pixels == 0) continue;
@@ -57904,7 +57901,7 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
             const egi_window *a = &w->axis[i];
             job.whole = job.whole && a->stride == a->taps && a->out * a->stride == a->in;
         }
-        if (!job.whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, job.x);
+        if (!job.whole) egi_zero(w->n * egi_windows_in(w) * w->c * (int64_t)sizeof(EGI_T), job.x);
         egi_parallel(w->n, cost, EGI_TN(egi_avg_pool), &job);
     }
     return true;
@@ -58981,7 +58978,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     uint32_t words[EGI_RANDOM_AT_ONCE * 4];
     double sum[BLOCK] = {0};
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
-    EGI_TN(egi_zero)(BLOCK * a->values, o);
+    egi_zero(BLOCK * a->values * (int64_t)sizeof(EGI_T), o);
     for (int64_t r = 0; r < rows; r++) top[r] = -(EGI_T)INFINITY;
     for (int64_t c0 = 0; c0 < end; c0 += BLOCK) {
         const int64_t n = egi_min64(BLOCK, end - c0);
@@ -58996,7 +58993,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
             if (seen > 0 && a->draw)
                 EGI_TN(egi_attention_drop)(seen, EGI_TN(egi_attention_words)(a, batch, head, t0 + r, c0, seen, words),
                                            a->last, x);
-            EGI_TN(egi_zero)(n - seen, x + seen);
+            egi_zero((n - seen) * (int64_t)sizeof(EGI_T), x + seen);
         }
         if (packed)
             EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr,
@@ -59130,7 +59127,7 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
     EGI_T log_sum[BLOCK];
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, w->q);
     EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, (EGI_T)(1 / a->kept), a->values, w->g);
-    EGI_TN(egi_zero)(BLOCK * a->size, w->dq);
+    egi_zero(BLOCK * a->size * (int64_t)sizeof(EGI_T), w->dq);
     for (int64_t r = 0; r < rows; r++) {
         log_sum[r] = a->log_sums[first + r];
         if (a->mask && log_sum[r] == -(EGI_T)INFINITY) log_sum[r] = 0;          // all scores of the row are -inf
@@ -59150,8 +59147,8 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
             if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, d);
             if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], a->delta[first + r], x, d);
             if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, x);
-            EGI_TN(egi_zero)(wide - seen, x + seen);
-            EGI_TN(egi_zero)(wide - seen, d + seen);
+            egi_zero((wide - seen) * (int64_t)sizeof(EGI_T), x + seen);
+            egi_zero((wide - seen) * (int64_t)sizeof(EGI_T), d + seen);
         }
         EGI_TN(egi_attention_product)(a, wide, a->values, rows, w->s, 1, BLOCK, w->g, a->values, a->nr,
                                       w->dv + at * a->values, a->values, true);
@@ -59181,8 +59178,8 @@ static void EGI_TN(egi_attention_keys_back)(const EGI_TN(egi_attention_job) *a, 
     EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, w->first, n, w->packed_keys);
     EGI_TN(egi_heads_pack)(a, &a->v, batch, shared, w->first, n, w->packed_values);
     EGI_TN(egi_heads_load)(&a->k, batch, shared, w->first, n, 1, a->size, w->keys);
-    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, a->mr) * a->size, w->dk);
-    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, a->mr) * a->values, w->dv);
+    egi_zero(EGI_TN(egi_whole)(n, a->mr) * a->size * (int64_t)sizeof(EGI_T), w->dk);
+    egi_zero(EGI_TN(egi_whole)(n, a->mr) * a->values * (int64_t)sizeof(EGI_T), w->dv);
     for (int64_t head = shared * group; head < (shared + 1) * group; head++)
         for (int64_t t0 = 0, t1; t0 < a->queries; t0 = t1) {
             t1 = egi_min64(t0 + EGI_TN(EGI_ATTEND), a->queries);
