@@ -235,6 +235,11 @@ TEST(a_thread_begins_with_its_share_and_others_take_the_rest) {
     CHECK(eg_set_num_threads(2));
     int divided = 0;
     for (const double until = egi_clock_now() + 20; divided < 20 && egi_clock_now() < until; ) {
+        // Asleep, it is sure to be done with the job before; a thread that still looks for parts of that one in the
+        // caller's share, as it is filled again, takes one from there.
+        for (const double end = egi_clock_now() + 1; egi_clock_now() < end; )
+            if (__atomic_load_n(&egi_team.sleeping, __ATOMIC_SEQ_CST) ==
+                __atomic_load_n(&egi_team.made, __ATOMIC_SEQ_CST)) break;
         const parts_seen p = see_parts(true, 1e7);
         if (p.whole) continue;                      // after a long wait nothing is divided for a while
         divided++;
