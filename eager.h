@@ -3325,16 +3325,19 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // list of kernels that it launched; later calls run the list, without handles,
 // scopes and tape. Read first: 5, 8.
 
-// What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends after it; NULL is a
-// result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
-// gradients, optimizer, assignments, random draws; eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and
-// eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
-// after makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
-// (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
-// making a variable in another call than the first of a signature, keeping a tensor that is no output, leaving a tape
-// open that was never asked for gradients, and clearing an error that came of values, such as an index, at which a
-// replay ends. The functions of a custom gradient may read tensors in C: replays call them, and where one assigns to a
-// variable, too, the body stays eager.
+// What is traced: a body, which reads in[0..n-1], puts its results into out[] and returns false on an error. It runs in
+// a scope of its own, which ends after it; a result may be NULL.
+//   Written down is what it computes with tensors and variables: forward passes, tapes of its own, gradients,
+//     optimizers, assignments, random draws.
+//   Done at each call: eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and eg_host_number.
+//   Done only when the body itself runs: whatever else it does in C.
+//   Errors, since a replay could not do it again: reading a tensor in C (eg_item, eg_item_int, eg_data, eg_read_into);
+//     eg_iterator_next; lending memory (eg_wrap_data, eg_from_dlpack); making a variable in another call than the first
+//     of a signature; keeping a tensor that is no output; leaving a tape open that was never asked for gradients; and
+//     clearing an error that came of values, such as an index, at which a replay ends.
+//   An error that the body leaves makes the call fail, whatever the body returns.
+//   The functions of a custom gradient may read tensors in C: replays call them. Where one of them assigns to a
+//     variable, too, the body stays eager.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -3354,27 +3357,29 @@ EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
 #endif
 EAGER_API eg_function *eg_function_retain(eg_function *f);
 EAGER_API void eg_function_release(eg_function *f);
-// Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body,
-// which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs, and whether a tape
-// watches them; both counts; the thread's precision, default dtype, pause, training and NaN trap), or by running the
-// list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
-// numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
-// value would stand in the list; eg_scalar makes a tensor of it.
-// A length n of the inputs that changes, such as a batch's, needs no traces of its own after the first two: the first
-// call at a further n runs the body, and its list is compared with the one that follows from those, where each number
-// that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
-// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for each way
-// that eg_cond and eg_while take, and under tapes for the gradients of calls, too. Two lengths may change: where
-// one stayed from a trace to the next, for two of its values, the list of any pair follows from these four traces.
-// Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
-// number that C computed anew, the call is an error that names the op, and its outputs are NULL, although the body has
-// run: what it assigned stays, so the call is not to be repeated. The next call traces again. False on an error, with
-// all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
-// What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
-// first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
-// time: a second call is an error, where it begins or, in the first calls, where one of the bodies assigns. Tapes
-// around the call record it as one line, whose gradients are traced in their turn and can be differentiated again; a
-// tape that began outside the body cannot be used in it. Masks come with inputs and go with outputs.
+// Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]. The first call of a
+// signature runs the body, which is traced; later ones run the list of that trace. Both give the same bits, and do the
+// same to variables, optimizers and the thread's random numbers. The two arrays may share memory, as in
+// eg_function_call(f, &x, 1, &x, 1). False on an error, with all outputs NULL.
+//   A signature: dtypes, shapes and strides of the inputs, and whether a tape watches them; both counts; the thread's
+//     precision, default dtype, pause, training and NaN trap. Each way that eg_cond and eg_while take has a list of its
+//     own. A plain number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it.
+//   Lengths: a length n of the inputs that changes, such as a batch's, needs no traces of its own after the first two.
+//     The first call at a further n runs the body, and its list is compared with the one that follows from those, where
+//     each number that differs is a n + b, with whole a and b, or c / n. If they are equal, n is known: its list may go
+//     and is derived again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This
+//     holds for each way that eg_cond and eg_while take, and under tapes for the gradients of calls, too. Two lengths
+//     may change: where one stayed from a trace to the next, for two of its values, the list of any pair follows from
+//     these four traces.
+//   Checks: calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists. Where they differ, such
+//     as by a number that C computed anew, the call is an error that names the op, and its outputs are NULL, although
+//     the body has run: what it assigned stays, so the call is not to be repeated. The next call traces again.
+//   Eager: what cannot be traced runs eagerly; eg_function_reason says why.
+//   Threads: several may call one function at once. The first traces it, and those that call meanwhile run the body. A
+//     body that assigns to variables is for one thread at a time: a second call is an error, where it begins or, in the
+//     first calls, where one of the bodies assigns.
+//   Tapes around the call record it as one line, whose gradients are traced in their turn and can be differentiated
+//     again. A tape that began outside the body cannot be used in it. Masks come with inputs and go with outputs.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -7727,9 +7732,10 @@ EGI_EVERYWHERE double egi_random_minus_2_log(double u) {
     return -4.0 * (s + tail) - e * 1.3862943611198906;  // 2 ln 2
 }
 
-// Two independent standard normals from u1, u2 in (0, 1), the angle given as the
-// quarter turn it falls in and a fraction t of one in [-1/2, 1/2] from its middle
-// (Box and Muller): the radius sqrt(-2 ln u1) times the sine and the cosine.
+// Two independent standard normals by the method of Box and Muller: the radius
+// sqrt(-2 ln u), of a u in (0, 1), times the cosine and the sine of an angle. The
+// angle is given as a quarter turn, 0 to 3, and as t, how far from that quarter's
+// middle it lies, in quarter turns from -1/2 to 1/2.
 EGI_EVERYWHERE void egi_random_normal_pair(double out[2], double u, uint32_t quarter, double t) {
     EGI_FP_EXACT
     const double radius = sqrt(egi_random_minus_2_log(u));
@@ -9398,9 +9404,10 @@ EGI_AS_TOLD
 // fewest digits that tell it from its neighbours in its dtype, at most 8 after
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
-// how wide their text is, the third writes it. Entry: egi_print_array(), called by
-// egi_text_tensor (26) for eg_print and eg_format. Must hold: the text equals
-// NumPy's, byte for byte. Proof: tests/core/printing.c, tests/fixtures/printing.py
+// how wide their text is, the third writes it.
+// Called by: egi_text_tensor (26), for eg_print and eg_format, calls egi_print_array.
+// Must hold: the text equals NumPy's, byte for byte.
+// Proof: tests/core/printing.c, tests/fixtures/printing.py
 
 EGI_SMALL
 
@@ -13751,10 +13758,11 @@ EAGER_API int eg_num_threads(void) {
 // chooses it. An include reads the whole file, which takes gcc 40 ms; behind 327,680 lines it takes 160 ms and more
 // memory: gcc numbers the places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many
 // for the lines after a longer one, and when the numbers run short, it keeps each token's place in a table. So there
-// are no more stamps than types have sums, and lines are short. Called by: the CPU's kernels (25). Must hold: a kernel
-// allocates workspace only, and returns false if it gets none; its bits depend on sizes and instruction set, never on
-// threads. Proof:
-// tests/core/ops_values.c
+// are no more stamps than types have sums, and lines are short.
+// Called by: the CPU's kernels (25).
+// Must hold: a kernel allocates workspace only, and returns false if it gets none; its bits depend on sizes and
+// instruction set, never on threads.
+// Proof: tests/core/kernels.c, tests/core/ops_values.c
 
 EGI_FAST
 
@@ -14585,8 +14593,7 @@ static inline int64_t egi_window_across(const egi_window *a, int64_t at, int64_t
 }
 // A convolution cut into units: blocks of outputs for y; pictures for the gradient of x; for the filter's gradient, a
 // sum over all outputs, parts of the blocks (at most EGI_CONV_PARTS, by shapes alone), each added in levels, so that
-// long sums lose no digits. Parts are added in order.
-// So many parts at most, each of so many bytes of terms at least.
+// long sums lose no digits. Parts are added in order. EGI_CONV_PART is the fewest bytes of terms that a part has.
 enum { EGI_CONV_PARTS = 16, EGI_CONV_PART = 1 << 21 };
 // A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
 // rows are made at a time.
@@ -15832,9 +15839,10 @@ static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
     if (dtype > EG_FLOAT64) return bytes >= 32;
     return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
 }
-// Runs a program of few words in strips, with AVX2. Where there is AVX-512, its interpreter is faster in float32,
-// unless the result is bools or there is but one word; of these, it is for roots and quotients with a number, which
-// take longer than reading and writing.
+// Runs a program of few words in strips, with AVX2. Where the processor has AVX-512, float32 goes to the interpreter
+// with AVX-512, which is faster, but for two kinds of programs: those whose results are bools, and those of one word.
+// Of the latter, roots and quotients with a number go there nevertheless, if a whole strip is computed, since they take
+// longer than reading and writing.
 EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t n, const void *const *in,
                                         unsigned scalars, void *out) {
 #if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
@@ -16621,11 +16629,13 @@ static unsigned egi_formula_run_unread(const egi_formula_run *e, unsigned scalar
     return scalars;
 }
 
-// The result as rows: its last axes, as far as they continue each other in every operand. An axis of 1 stands in front,
-// so that there are two. Operands' strides are in bytes.
-// In rows of fewer elements the call of each would cost more than blocks. Where each operand is whole or repeats one
-// row, that is so of up to EGI_ROW_SHORT bytes of rows, since they are packed only once, many times over.
-// A unit of the team has EGI_ROWS_LEAST elements or more.
+// The result as rows. A row is the result's last axes, as many as continue each other in the memory of every operand;
+// dims has the row's length last, and the remaining axes before it. An axis of length 1 stands in front, so that there
+// are at least two. Operands' strides are in bytes.
+// EGI_ROW_LEAST: rows of fewer elements are computed by blocks, since a call for each row would cost more.
+// EGI_ROW_SHORT: so are rows that repeat, if all operands' together have at most so many bytes: a block has room for
+// many repetitions of them, and they are packed once for it.
+// EGI_ROWS_LEAST: a unit of the team's work has at least so many elements.
 enum { EGI_ROW_LEAST = 64, EGI_ROW_SHORT = 1024, EGI_ROWS_LEAST = 16384 };
 typedef struct egi_rows {
     int rank;
@@ -17941,7 +17951,9 @@ EGI_SORT_LOOP(egi_sort_values_u8, , int32_t, int32_t, uint8_t, (u ^ turn ^ bias)
     }
 EGI_SORT_LOSES(egi_sort_loses_f32, int32_t, 0x7f800000, INT32_MAX, INT32_MIN)
 EGI_SORT_LOSES(egi_sort_loses_f64, int64_t, 0x7ff0000000000000, INT64_MAX, INT64_MIN)
-// A dtype's keys, by vectors of 16 bytes and by AVX2; their values; and `loses`, NULL where nothing is lost.
+// What a dtype needs to be sorted by integer keys. keys: writes the keys of n elements, with vectors of 16 bytes or
+// with AVX2; values: makes elements of keys again; loses: whether some element does not come back from its key as it
+// was (a NaN, or -0), or NULL where each does.
 typedef struct egi_sort_stamps {
     egi_sort_writer *keys[2], *values;
     bool (*loses)(const void *x, int64_t n);
@@ -22553,7 +22565,7 @@ typedef struct egi_report egi_report;
 struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, filled from begin to end and freed as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
-// The first arrays of a tape, at the begin of its first chunk: tapes of few lines allocate no others.
+// The first arrays of a tape, at the beginning of its first chunk: tapes of few lines allocate no others.
 enum { EGI_TAPE_MAP = 32, EGI_TAPE_SLOTS = 8, EGI_TAPE_FORMS = 2, EGI_TAPE_LINES = 8 };
 typedef struct egi_tape_first {
     int32_t map[EGI_TAPE_MAP];
@@ -35563,7 +35575,8 @@ static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t 
     if (digits) { *first = v[0]; *last = v[k]; }
     return true;
 }
-// What to look at where a row seems to be one field, and this is it.
+// Advice for an error in a field that is its whole row, as if the file's fields were separated otherwise; "" where the
+// field has no such separator.
 static EGI_COLD const char *egi_csv_delimited(const egi_csv_state *s, const char *field, size_t n) {
     if (s->width == 1 && n && memchr(field, ';', n)) return "; if ';' separates fields, give .delimiter = ';'";
     if (s->width == 1 && n && memchr(field, '\t', n)) return "; if tabs separate fields, give .delimiter = '\\t'";
@@ -38071,7 +38084,7 @@ EAGER_API int64_t eg_archive_count(eg_archive *a) { return a ? a->count : 0; }
 EAGER_API const char *eg_archive_name(eg_archive *a, int64_t i) {
     return a && i >= 0 && i < a->count ? a->items[i].name : NULL;
 }
-// A text's slot, by its key.
+// The slot of the text with this key, or the empty slot where it would be put.
 static int64_t *egi_archive_note_slot(const eg_archive *a, const char *key) {
     for (uint64_t hash = egi_archive_hash(key);; hash++) {
         int64_t *slot = &a->note_slots[hash & (uint64_t)(a->n_note_slots - 1)];
@@ -46348,8 +46361,8 @@ struct egi_taped_call {
 };
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 if input i is wanted, 3 if it also has a sum; then 1 for each given output.
-// 4 is added where lines add in place to what is given, since no one but the tape holds it. used: the
-// kept values that are read. Its body reads the template in egi_this.taped.
+// 4 is added where lines add in place to what is given, since no one but the tape holds it. used: the kept values that
+// are read. Its body reads the template in egi_this.taped.
 struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; };
 // Replaces the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
 typedef struct egi_hidden_tape {
@@ -47170,8 +47183,9 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
     }
     return true;
 }
-// 4 if lines of the gradient may add in place to a given one, as they do in eager code where it is the tape's own; else
-// 0. It is theirs to change wherever other lines hand it on to, such as that of an addition.
+// What is added to the key of a sum or a given gradient (egi_back): 4 if lines may add to it in place, else 0. Eager
+// code does so where the tape alone owns the sum. Lines that hand a gradient on, such as an addition's, hand on this
+// right as well.
 static int egi_back_adds_in_place(const egi_taped *k, const eg_tensor *given) {
     if (!egi_tape_sum_is_own(given)) return 0;
     for (int64_t l = 0; l < k->tape.n_lines; l++)
@@ -47442,7 +47456,8 @@ static bool egi_trace_is_taken(const egi_trace *t) {
     }
     return false;
 }
-// Counts a call that runs list t in the functions that are a part of it, and ends that. Under egi_lock.
+// A call that runs list t also counts as a running call of each function whose lines are a part of t. These two begin
+// and end that, under egi_lock.
 static void egi_trace_count(const egi_trace *t) {
     for (int64_t i = 0; i < t->n_inlined; i++) {
         t->inlined[i].f->running++;
@@ -49079,8 +49094,8 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
     f->unfused = o.unfused;
     return f;
 }
-// A function whose body is the library's own, such as a step of eg_fit: not compared again without a reason, and it
-// fails in the body's words.
+// Makes a function whose body is the library's own, such as a step of eg_fit. Its lists are compared with another run
+// of the body only where a setting has changed since (egi_settings), and its errors are those of what the body calls.
 static eg_function *egi_function_of_library(eg_function_body *body, void *user) {
     eg_function_options o;
     memset(&o, 0, sizeof o);
@@ -58229,7 +58244,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_softmax_short)(bool logs, int
         }
     }
 }
-// The kernels of rows; units are rows.
+// Softmax, or log-softmax, of rows `begin` to end - 1.
 EGI_TARGET static void EGI_TN(egi_softmax_rows)(void *context, int64_t begin, int64_t end) {
     const egi_args *args = (const egi_args *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;

@@ -41,16 +41,24 @@ static inline bool digits_allocate(digits *d, int64_t count) {
 // How people write each digit: points on a grid of 10 x 10, column then row, row 0 at the top. A pen goes through
 // them in a smooth curve; a point written twice is a corner, a slash lifts the pen.
 static const char *const digits_strokes[10][5] = {
-    {"50 31 24 27 49 68 75 72 50 31", "60 40 22 16 38 59 77 83 61 40", "50 32 35 48 59 67 64 51 40", "42 24 27 49 67 74 62 40 30"},
+    {"50 31 24 27 49 68 75 72 50 31", "60 40 22 16 38 59 77 83 61 40", "50 32 35 48 59 67 64 51 40",
+     "42 24 27 49 67 74 62 40 30"},
     {"50 50 59", "33 50 50 59", "33 51 51 59 59 / 39 79", "60 55 39", "24 50 50 49"},
-    {"22 40 61 63 45 29 29 79", "23 31 50 71 73 55 28 38 49 79 88", "22 50 72 64 37 19 28 37 49 69 88", "31 51 72 63 29 29 68"},
-    {"21 50 72 64 44 44 74 77 59 28", "20 70 70 44 44 75 77 59 28", "22 41 61 63 45 45 66 78 59 39 27", "30 60 73 54 64 76 58 39 19"},
-    {"30 25 25 85 / 62 69", "60 26 26 86 / 60 60 59", "21 24 45 74 / 71 73 69", "59 51 51 15 26 86", "20 24 35 55 74 / 81 76 69"},
-    {"70 30 30 24 24 54 76 68 49 28", "30 24 24 45 65 77 58 29 / 30 80", "71 40 32 44 65 77 59 39 18", "80 31 31 34 54 75 78 49 29"},
-    {"60 32 26 49 77 65 45 27", "50 34 27 39 68 66 45 36 28", "70 42 25 28 59 77 75 54 35 26", "40 23 26 39 69 76 55 26"},
+    {"22 40 61 63 45 29 29 79", "23 31 50 71 73 55 28 38 49 79 88", "22 50 72 64 37 19 28 37 49 69 88",
+     "31 51 72 63 29 29 68"},
+    {"21 50 72 64 44 44 74 77 59 28", "20 70 70 44 44 75 77 59 28", "22 41 61 63 45 45 66 78 59 39 27",
+     "30 60 73 54 64 76 58 39 19"},
+    {"30 25 25 85 / 62 69", "60 26 26 86 / 60 60 59", "21 24 45 74 / 71 73 69", "59 51 51 15 26 86",
+     "20 24 35 55 74 / 81 76 69"},
+    {"70 30 30 24 24 54 76 68 49 28", "30 24 24 45 65 77 58 29 / 30 80", "71 40 32 44 65 77 59 39 18",
+     "80 31 31 34 54 75 78 49 29"},
+    {"60 32 26 49 77 65 45 27", "50 34 27 39 68 66 45 36 28", "70 42 25 28 59 77 75 54 35 26",
+     "40 23 26 39 69 76 55 26"},
     {"20 70 70 49", "20 70 70 39 / 35 75", "22 20 20 71 71 54 49", "11 41 80 80 56 39", "20 50 72 55 39 / 45 76"},
-    {"71 40 22 44 66 68 49 27 45 63 71", "50 31 43 54 63 61 50 / 54 36 37 59 77 66 54", "61 31 23 55 77 59 38 26 54 72 61", "40 22 34 55 67 59 38 36 54 72 60 40"},
-    {"72 50 23 45 64 72 72 69", "71 40 22 34 55 73 71 66 58 39", "70 41 23 35 64 70 70 59", "61 41 33 44 62 61 58", "72 51 33 45 73 72 75 58 38 17"},
+    {"71 40 22 44 66 68 49 27 45 63 71", "50 31 43 54 63 61 50 / 54 36 37 59 77 66 54",
+     "61 31 23 55 77 59 38 26 54 72 61", "40 22 34 55 67 59 38 36 54 72 60 40"},
+    {"72 50 23 45 64 72 72 69", "71 40 22 34 55 73 71 66 58 39", "70 41 23 35 64 70 70 59", "61 41 33 44 62 61 58",
+     "72 51 33 45 73 72 75 58 38 17"},
 };
 
 // splitmix64: small, and as good as the pictures need.
@@ -102,7 +110,8 @@ static inline void digits_draw_one(unsigned char *pixels, int label, uint64_t *s
         int n = 1;
         for (; *pen && *pen != '/' && n < 15; pen += pen[2] ? 3 : 2) {
             corner[n] = n > 1 && pen[0] == pen[-3] && pen[1] == pen[-2];
-            double gx = pen[0] - '0' - 4.5 + shake * digits_bell(state), gy = pen[1] - '0' - 4.5 + shake * digits_bell(state);
+            double gx = pen[0] - '0' - 4.5 + shake * digits_bell(state);
+            double gy = pen[1] - '0' - 4.5 + shake * digits_bell(state);
             gx = wide * (gx - shear * gy);
             gy = high * gy;
             x[n] = corner[n] ? x[n - 1] : shift_x + c * gx - s * gy;
@@ -112,12 +121,13 @@ static inline void digits_draw_one(unsigned char *pixels, int label, uint64_t *s
         if (*pen == '/') pen += 2;
         x[0] = x[1]; y[0] = y[1];
         x[n] = x[n - 1]; y[n] = y[n - 1];
-        for (int i = 1; i < n - 1; i++) {       // Catmull-Rom: the curve leaves point i in the direction from i-1 to i+1
+        for (int i = 1; i < n - 1; i++) {   // Catmull-Rom: the curve leaves point i in the direction from i-1 to i+1
             if (corner[i + 1]) continue;
             double lastx = x[i], lasty = y[i];
             for (int k = 1; k <= 6; k++) {
                 double u = k / 6.0, u2 = u * u, u3 = u2 * u;
-                double w0 = (2 * u2 - u3 - u) / 2, w1 = (3 * u3 - 5 * u2 + 2) / 2, w2 = (4 * u2 - 3 * u3 + u) / 2, w3 = (u3 - u2) / 2;
+                double w0 = (2 * u2 - u3 - u) / 2, w1 = (3 * u3 - 5 * u2 + 2) / 2;
+                double w2 = (4 * u2 - 3 * u3 + u) / 2, w3 = (u3 - u2) / 2;
                 double nextx = w0 * x[i - 1] + w1 * x[i] + w2 * x[i + 1] + w3 * x[i + 2];
                 double nexty = w0 * y[i - 1] + w1 * y[i] + w2 * y[i + 1] + w3 * y[i + 2];
                 digits_line(canvas, lastx, lasty, nextx, nexty, radius);
@@ -181,7 +191,8 @@ static inline unsigned char *digits_read_idx(const char *path, int rank, int64_t
     else if (head[2] != 0x08)
         snprintf(why, room, "%s: has values of type %02x; only bytes (08) are read here", path, head[2]);
     else if (head[3] != rank)
-        snprintf(why, room, "%s: has %d dimensions, and %s have %d", path, head[3], rank == 3 ? "images" : "labels", rank);
+        snprintf(why, room, "%s: has %d dimensions, and %s have %d", path, head[3], rank == 3 ? "images" : "labels",
+                 rank);
     else if (dims[0] < 1 || dims[0] > 1000000)
         snprintf(why, room, "%s: promises %lld entries; 1 to 1000000 are read here", path, (long long)dims[0]);
     else if (dims[1] != DIGITS_SIDE || dims[2] != DIGITS_SIDE)
@@ -189,7 +200,8 @@ static inline unsigned char *digits_read_idx(const char *path, int rank, int64_t
     else if (!(values = (unsigned char *)malloc((size_t)size)))
         snprintf(why, room, "%s: no memory for %lld bytes", path, (long long)size);
     else if ((got = DIGITS_GET(values, size)) != size)
-        snprintf(why, room, "%s: ends early or is damaged (%lld of %lld values)", path, (long long)(got < 0 ? 0 : got), (long long)size);
+        snprintf(why, room, "%s: ends early or is damaged (%lld of %lld values)", path,
+                 (long long)(got < 0 ? 0 : got), (long long)size);
     else if (DIGITS_GET(&one_more, 1) > 0)
         snprintf(why, room, "%s: goes on after its %lld values", path, (long long)size);
     else {
@@ -213,8 +225,8 @@ static inline int digits_read_set(digits *d, const char *folder, const char *set
     for (int part = 0; part < 2; part++) {
         FILE *file = NULL;
         for (int form = 0; form < 4 && !file; form++) {
-            snprintf(path[part], sizeof path[part], "%.900s/%s-%s%cidx%d-ubyte%s", folder, set, part ? "labels" : "images",
-                     form & 2 ? '.' : '-', part ? 1 : 3, form & 1 ? ".gz" : "");
+            snprintf(path[part], sizeof path[part], "%.900s/%s-%s%cidx%d-ubyte%s", folder, set,
+                     part ? "labels" : "images", form & 2 ? '.' : '-', part ? 1 : 3, form & 1 ? ".gz" : "");
             file = fopen(path[part], "rb");
         }
         if (file) fclose(file);
@@ -222,14 +234,16 @@ static inline int digits_read_set(digits *d, const char *folder, const char *set
     }
     if (!path[0][0] && !path[1][0]) return 0;
     if (!path[0][0] || !path[1][0]) {
-        snprintf(why, room, "%s: there are %s-%s but no %s-%s", folder, set, path[0][0] ? "images" : "labels", set, path[0][0] ? "labels" : "images");
+        snprintf(why, room, "%s: there are %s-%s but no %s-%s", folder, set, path[0][0] ? "images" : "labels", set,
+                 path[0][0] ? "labels" : "images");
         return -1;
     }
     unsigned char *labels = NULL;
     d->pixels = digits_read_idx(path[0], 3, &counts[0], why, room);
     if (d->pixels) labels = digits_read_idx(path[1], 1, &counts[1], why, room);
     if (labels && counts[0] != counts[1])
-        snprintf(why, room, "%s: %s has %lld images and %lld labels", folder, set, (long long)counts[0], (long long)counts[1]);
+        snprintf(why, room, "%s: %s has %lld images and %lld labels", folder, set, (long long)counts[0],
+                 (long long)counts[1]);
     else if (labels && !(d->labels = (int32_t *)malloc((size_t)counts[0] * sizeof *d->labels)))
         snprintf(why, room, "%s: no memory for the labels", folder);
     for (int64_t i = 0; d->labels && i < counts[0]; i++) {
@@ -267,7 +281,8 @@ static inline const char *digits_read(const char *folder, digits *train, digits 
         memset(test, 0, sizeof *test);
         int64_t most = whole.count * 4 / 5;
         if (!has_train && !has_test)
-            snprintf(why, sizeof why, "%s: has no train-images-idx3-ubyte and no t10k-images-idx3-ubyte, plain or .gz", folder);
+            snprintf(why, sizeof why, "%s: has no train-images-idx3-ubyte and no t10k-images-idx3-ubyte, plain or .gz",
+                     folder);
         else if (most < 1)
             snprintf(why, sizeof why, "%s: one digit is too few to train and to test", folder);
         else if (!digits_slice(train, &whole, 0, most) || !digits_slice(test, &whole, most, whole.count - most))

@@ -1,7 +1,9 @@
-// examples/gpt.h: a GPT (Radford et al. 2019), built from layers: what 23_gpt.c trains and tests/training/gpt.c holds against PyTorch.
+// examples/gpt.h: a GPT (Radford et al. 2019), built from layers: what 23_gpt.c trains and tests/training/gpt.c holds
+// against PyTorch.
 //
-// Letters become vectors; to each is added what its place in the text means; blocks let every place look back at the places before it
-// (attention) and think about what it saw (two dense layers). What comes out at a place says which letter comes next.
+// Letters become vectors; to each is added what its place in the text means; blocks let every place look back at the
+// places before it (attention) and think about what it saw (two dense layers). What comes out at a place says which
+// letter comes next.
 #ifndef EXAMPLES_GPT_H
 #define EXAMPLES_GPT_H
 
@@ -30,7 +32,8 @@ static eg_layer *gpt_block_new(int64_t width, int heads) {
     if (!layer) { free(b); return NULL; }
     eg_layer_on_release(layer, free);
     b->norm_1 = eg_layer_track(layer, "norm_1", eg_layer_layer_normalization());
-    b->attention = eg_layer_track(layer, "attention", eg_layer_multi_head_attention(heads, width / heads, .causal = true));
+    b->attention = eg_layer_track(layer, "attention",
+                                  eg_layer_multi_head_attention(heads, width / heads, .causal = true));
     b->norm_2 = eg_layer_track(layer, "norm_2", eg_layer_layer_normalization());
     b->up = eg_layer_track(layer, "up", eg_layer_dense(4 * width, .activation = EG_GELU_TANH));
     b->down = eg_layer_track(layer, "down", eg_layer_dense(width));
@@ -69,7 +72,8 @@ static double gpt_step(eg_layer *gpt, eg_optimizer *optimizer, eg_tensor *x, eg_
     EG_SCOPE;
     eg_tape *tape = eg_tape_begin();
     eg_tensor *loss = gpt_loss(gpt, x, y);
-    return eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(gpt), optimizer) ? eg_item(loss) : eg_item(NULL);
+    bool done = eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(gpt), optimizer);
+    return eg_item(done ? loss : NULL);
 }
 
 #endif

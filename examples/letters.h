@@ -1,5 +1,5 @@
-// examples/letters.h: a text as numbers, for the examples that learn to write: each letter is its place in the list of all letters
-// that occur, in the order of their bytes.
+// examples/letters.h: a text as numbers, for the examples that learn to write: each letter is its place in the list of
+// all letters that occur, in the order of their bytes.
 #ifndef EXAMPLES_LETTERS_H
 #define EXAMPLES_LETTERS_H
 
@@ -35,7 +35,8 @@ static inline bool letters_read(letters *l, const char *path) {
     if (!f) return false;
     char *text = NULL;
     long length = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-    bool ok = length > 0 && fseek(f, 0, SEEK_SET) == 0 && (text = malloc((size_t)length)) && fread(text, 1, (size_t)length, f) == (size_t)length;
+    bool ok = length > 0 && fseek(f, 0, SEEK_SET) == 0 && (text = malloc((size_t)length)) &&
+              fread(text, 1, (size_t)length, f) == (size_t)length;
     fclose(f);
     ok = ok && letters_from(l, text, length);
     free(text);

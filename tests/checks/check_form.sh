@@ -139,7 +139,7 @@ one_thread_local() { [ "$(grep -cE '(__thread|_Thread_local|thread_local|EGI_THR
 no_line_is_long() {
     ! LC_ALL=C awk '{ text = $0; gsub(/[\200-\277]/, "", text) }
         length(text) > 120 || (FILENAME == "eager.h" && length($0) > 127) { print FILENAME ":" FNR ": " length(text) }' \
-        eager.h eager_cuda.cu tests/*/*.c tests/*.h examples/*.c | grep .
+        eager.h eager_cuda.cu tests/*/*.c tests/*/*.cpp tests/*.h examples/*.[ch] | grep .
 }
 
 # No function has more than 60 lines, its head, of one line or more, with them. Those of the exceptions stay whole: two interpreters,

@@ -1,5 +1,5 @@
-// eager.h in C++17: overloads where C has _Generic, options as structs, scopes that a destructor ends. Linked with an eager.o that
-// was compiled as C or as C++; both have one layout.
+// eager.h in C++17: overloads where C has _Generic, options as structs, scopes that a destructor ends. Linked with an
+// eager.o that was compiled as C or as C++; both have one layout.
 #include "test.h"
 #include <type_traits>
 
@@ -38,7 +38,8 @@ TEST(scopes_end_with_their_block) {
 
 TEST(functions_may_be_lambdas) {
     eg_tensor *x = eg_scalar(3.0), *dx = nullptr;
-    CHECK(eg_gradients_function([](eg_tensor *const *in, void *) { return eg_mul(in[0], eg_square(in[0])); }, nullptr, &x, 1, &dx));
+    CHECK(eg_gradients_function([](eg_tensor *const *in, void *) { return eg_mul(in[0], eg_square(in[0])); }, nullptr,
+                                &x, 1, &dx));
     CHECK_TENSOR(dx, 1e-6, 27);
 }
 
@@ -74,7 +75,8 @@ TEST(values_have_operators) {
 
 enum small { SMALL_TWO = 2 };
 template <class N> static void check_operators(N two) {
-    eg_tensor *x = std::is_floating_point<N>::value ? eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 4, 6) : eg_constant_of(EG_INT64, EG_SHAPE(2), 4, 6);
+    eg_tensor *x = std::is_floating_point<N>::value ? eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 4, 6)
+                                                    : eg_constant_of(EG_INT64, EG_SHAPE(2), 4, 6);
     eg_value v = x;
     CHECK_TENSOR(v + two, 0, 6, 8);
     CHECK_TENSOR(two + v, 0, 6, 8);
@@ -131,11 +133,14 @@ TEST(pointers_to_data_have_a_type) {
     CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(1), static_cast<const void *>(rows)), 0, 1);
     CHECK_TENSOR(eg_wrap_data(EG_FLOAT64, EG_SHAPE(4), rows, [](void *, void *) {}, nullptr), 0, 1, 2, 3, 4);
     CHECK_SHAPE(eg_from_data(EG_FLOAT32, EG_SHAPE(0), nullptr), 0);
-    CHECK_ERROR(eg_from_data(unknown(EG_FLOAT32), EG_SHAPE(2, 2), rows), EG_ERROR_DTYPE, "eg_from_data: the pointer is to double, the tensor's dtype is float32");
-    CHECK_ERROR(eg_wrap_data(unknown(EG_INT32), EG_SHAPE(2), wide, nullptr, nullptr), EG_ERROR_DTYPE, "eg_wrap_data: the pointer is to long long");
+    CHECK_ERROR(eg_from_data(unknown(EG_FLOAT32), EG_SHAPE(2, 2), rows), EG_ERROR_DTYPE,
+                "eg_from_data: the pointer is to double, the tensor's dtype is float32");
+    CHECK_ERROR(eg_wrap_data(unknown(EG_INT32), EG_SHAPE(2), wide, nullptr, nullptr), EG_ERROR_DTYPE,
+                "eg_wrap_data: the pointer is to long long");
     float into[2][1] = {};
     CHECK(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), into, 2) && into[1][0] == 9);
-    CHECK_ERROR(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), wide, 2), EG_ERROR_DTYPE, "eg_read_into: the pointer is to long long");
+    CHECK_ERROR(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), wide, 2), EG_ERROR_DTYPE,
+                "eg_read_into: the pointer is to long long");
 }
 
 TEST(graphs_are_written_in_blocks) {
@@ -173,8 +178,11 @@ TEST(nothing_is_recorded_in_a_quiet_block) {
 TEST(datasets_are_built_alike) {
     eg_map_options options{};
     options.threads = 2;
-    eg_dataset *d = eg_dataset_zip(eg_dataset_range(0, 5, 1), eg_dataset_from_slices(eg_constant(EG_SHAPE(5), 1, 2, 3, 4, 5)));
-    d = eg_dataset_map_one(d, [](eg_tensor *const *in, void *) -> eg_tensor * { return eg_mul(eg_cast(in[0], EG_FLOAT32), in[1]); }, nullptr, options);
+    eg_dataset *d = eg_dataset_zip(eg_dataset_range(0, 5, 1),
+                                   eg_dataset_from_slices(eg_constant(EG_SHAPE(5), 1, 2, 3, 4, 5)));
+    d = eg_dataset_map_one(d, [](eg_tensor *const *in, void *) -> eg_tensor * {
+        return eg_mul(eg_cast(in[0], EG_FLOAT32), in[1]);
+    }, nullptr, options);
     d = eg_dataset_batch(eg_dataset_shuffle(d, 1), 5);
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
@@ -195,7 +203,9 @@ TEST(a_loop_lets_go_of_what_it_had) {
 TEST(models_are_made_and_called) {
     eg_layer_options relu{};
     relu.activation = EG_RELU;
-    eg_layer *model = eg_sequential(eg_layer_conv2d(4, 3, relu), eg_layer_global_average_pooling2d(), eg_layer_dense(2)), *empty = eg_sequential();
+    eg_layer *model = eg_sequential(eg_layer_conv2d(4, 3, relu), eg_layer_global_average_pooling2d(),
+                                    eg_layer_dense(2));
+    eg_layer *empty = eg_sequential();
     eg_call_options training{};
     training.training = true;
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 8, 8, 1)), training), 3, 2);
@@ -211,7 +221,8 @@ TEST(errors_name_the_line) {
 #ifdef NDEBUG
     SKIP("NDEBUG leaves it out");
 #endif
-    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *integers = eg_cast(x, EG_INT32), *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *integers = eg_cast(x, EG_INT32),
+              *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2));
     eg_layer_options relu{};
     relu.activation = EG_RELU;
     eg_reduce_options rows{};
