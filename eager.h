@@ -1050,7 +1050,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 // and then the blocks. Convolutions and their gradients keep the same bound; with EAGER_OPENBLAS large products are
 // added up as OpenBLAS does it. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and
 // bfloat16); other sums are those of its libraries and kernels. The order of the terms depends on the shapes and the
-// layout, never on threads, so the same operands always give the same bits.
+// layout, never on threads (but OpenBLAS's may), so the same operands always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once,
@@ -3299,7 +3299,7 @@ EAGER_API bool eg_synchronize(void);
 // Sets among how many threads of the CPU a large op may be divided, the calling thread included; 0 is the default:
 // EAGER_NUM_THREADS of the environment, or else the number of processors that this process may use. (What is not from 0
 // to 64 there is an error of the first call that wants to know it, which takes the processors.) Results are the
-// same to the last bit for any number. The process has one team of threads: the first op that is divided starts it, and
+// same to the last bit for any number, except products that OpenBLAS computes. The process has one team of threads: the first op that is divided starts it, and
 // eg_shutdown ends it. The calling thread alone runs an op of less than about 5 microseconds, an op while another
 // thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there is one thread, and the number is
 // only checked. False and an error for a number that is not from 0 to 64, and for 0 where this call is the first that
@@ -13779,13 +13779,16 @@ extern "C"
 void openblas_set_num_threads(int threads) __attribute__((weak));         // other libraries have none
 #endif
 // Whether a product goes to OpenBLAS, which then has as many threads as the team. Below these bounds it is slower: its
-// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16; with AVX-512 it is slower everywhere
-// (bench/RESULTS.md).
+// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16; with AVX-512 it is slower everywhere.
+// Its threads and the team's spin on the same processors, so that with several a step of many products takes up to 1.6
+// times as long where ours are as fast, with AVX2 (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
+    double least = 1e6;
 #if EGI_X86
     if (egi_isa_get() >= EGI_ISA_TILE_512) return false;
+    if (egi_isa_get() >= EGI_ISA_AVX2 && eg_num_threads() > 1) least = 5e8;
 #endif
-    if ((double)m * (double)n * (double)k < 1e6 || n < 64 || k < 128) return false;
+    if ((double)m * (double)n * (double)k < least || n < 64 || k < 128) return false;
     if (m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
 #if defined(__ELF__)
     static int told;                        // atomic
@@ -14618,14 +14621,18 @@ typedef struct egi_conv_job {
 } egi_conv_job;
 // Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
 // added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
-// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
+// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little. Parts
+// with their levels take 4 MB, or there is one part.
 static int64_t egi_conv_parts_plan(egi_conv_job *j, int64_t n, int64_t blocks) {
     const double work = (double)j->rows * (double)n * (double)j->size / (double)EGI_CONV_PART;
     const int64_t room = (4 << 20) / egi_max64(n * j->size, 1),
                   worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
     j->parts = egi_max64(1, egi_min64(egi_min64(EGI_CONV_PARTS, room), egi_min64(worth, blocks)));
+    for (;; j->parts--) {
+        j->levels = egi_levels_count((blocks / j->parts + 1) * j->adds);
+        if (j->parts == 1 || j->parts * j->levels <= room) break;
+    }
     j->turned = j->turned && j->parts > 1;
-    j->levels = egi_levels_count((blocks / j->parts + 1) * j->adds);
     return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
 }
 // Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.

@@ -39,6 +39,47 @@ int main() {
     return !good;
 }
 END
+# The library's threads end as it is unloaded: a large op starts two. (OpenBLAS starts its own when it is loaded.)
+cat >"$W/unloads.c" <<'END'
+#include <dirent.h>
+#include <dlfcn.h>
+#include <eager.h>
+#include <stdio.h>
+static int tasks(void) {
+    DIR *folder = opendir("/proc/self/task");
+    int count = 0;
+    while (folder && readdir(folder)) count++;
+    if (folder) closedir(folder);
+    return count;
+}
+int main(void) {
+    for (int i = 0; i < 3; i++) {
+        const int before = tasks();
+        void *library = dlopen("libeager.so", RTLD_NOW | RTLD_LOCAL);
+        if (!library) { puts(dlerror()); return 1; }
+        bool (*threads)(int) = (bool (*)(int))dlsym(library, "eg_set_num_threads");
+        eg_scope (*begin)(void) = (eg_scope (*)(void))dlsym(library, "eg_scope_begin");
+        void (*end)(eg_scope) = (void (*)(eg_scope))dlsym(library, "eg_scope_end");
+        eg_tensor *(*ones)(eg_dtype, eg_shape) = (eg_tensor *(*)(eg_dtype, eg_shape))dlsym(library, "eg_ones");
+        eg_tensor *(*exponential)(eg_tensor *) = (eg_tensor *(*)(eg_tensor *))dlsym(library, "eg_exp");
+        const int loaded = tasks();
+        const eg_scope scope = begin();
+        eg_tensor *x = threads(3) ? ones(EG_FLOAT32, EG_SHAPE(2000, 2000)) : NULL;
+        const bool made = x && exponential(x);
+        end(scope);
+        const int with = tasks(), unloaded = dlclose(library) == 0 && !dlopen("libeager.so", RTLD_NOLOAD | RTLD_NOW);
+        if (!made || with != loaded + 2 || !unloaded || tasks() != before) {
+            printf("%d threads, %d with the library, %d after an op, %d in the end\n", before, loaded, with, tasks());
+            return 1;
+        }
+    }
+    puts("works");
+    return 0;
+}
+END
+threads_end_with_the_library() {
+    (cd "$W" && $CC -std=c11 -I"$P/include" unloads.c -ldl -o unloads) && runs "$W/unloads"
+}
 # runs PROGRAM: it does, and says that it works. The loader does not know the prefix.
 runs() { [ "$(LD_LIBRARY_PATH="$P/lib" "$1")" = works ]; }
 # through_pkg_config PACKAGE SOURCE COMPILER...: what pkg-config writes is for a shell to read.
@@ -109,6 +150,9 @@ check libraries_are_made makes lib
 check an_installation_is_made makes install "a prefix"
 check asks_where_to_install asks_where
 check nothing_is_made_twice nothing_is_made_twice
+if [ ! -d /proc/self/task ]; then skip threads_end_with_the_library "no /proc"
+else check threads_end_with_the_library threads_end_with_the_library
+fi
 if ! command -v pkg-config >/dev/null; then skip through_pkg_config "no pkg-config"
 else
     check through_pkg_config through_pkg_config eager program.c $CC

@@ -15,6 +15,8 @@
 #if defined(EAGER_NO_THREADS) || defined(EAGER_NO_STDIO) || !defined(__linux__)
 TEST(limits) { SKIP("compiled with EAGER_NO_THREADS or EAGER_NO_STDIO, or a system without /proc"); }
 #else
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,6 +249,63 @@ TEST(a_thread_begins_with_its_share_and_others_take_the_rest) {
         CHECK_INT(p.first[1], UNITS / 2);
     }
     CHECK(divided > 0);
+    CHECK(eg_set_num_threads(0));
+}
+// What a part finds on its thread: the caller's rounding, and on a thread of the team all signals blocked and a small
+// stack.
+#ifndef _GNU_SOURCE
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
+#endif
+typedef struct thread_seen { int parts, other_control, signals, stacks; unsigned control; } thread_seen;
+static size_t stack_of_this_thread(void) {
+    pthread_attr_t attributes;
+    size_t stack = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+    pthread_attr_getstacksize(&attributes, &stack);
+    pthread_attr_destroy(&attributes);
+    return stack;
+}
+static void see_thread(void *context, int64_t begin, int64_t end) {
+    thread_seen *seen = (thread_seen *)context;
+    if (begin == 0 && end == UNITS) return;                                     // it is not divided
+    if ((egi_float_control() & ~63u) != seen->control) __atomic_add_fetch(&seen->other_control, 1, __ATOMIC_RELAXED);
+    if (!egi_this.slot) { wait_until(&seen->parts, 1); return; }
+    sigset_t blocked;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, SIGINT) != 1 ||
+        sigismember(&blocked, SIGTERM) != 1 || sigismember(&blocked, SIGALRM) != 1)
+        __atomic_add_fetch(&seen->signals, 1, __ATOMIC_RELAXED);
+    if (stack_of_this_thread() != EGI_TEAM_STACK) __atomic_add_fetch(&seen->stacks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&seen->parts, 1, __ATOMIC_RELEASE);
+}
+TEST(threads_of_the_team_round_as_their_caller_and_hear_no_signals) {
+    const unsigned was = egi_float_control();
+#if EGI_X86
+    const unsigned controls[] = { was, was | 0x8040u, was | 0x2000u };          // denormals are zero; rounded down
+#else
+    const unsigned controls[] = { was };
+#endif
+    const int counts[] = {2, 3, 7};
+    int parts = 0;
+    for (int k = 0; k < 3; k++) {
+        CHECK(eg_set_num_threads(counts[k]));
+        for (size_t i = 0; i < sizeof controls / sizeof *controls; i++) {
+            thread_seen seen;
+            memset(&seen, 0, sizeof seen);
+            egi_float_control_set(controls[i]);
+            seen.control = controls[i] & ~63u;                                  // without what has been rounded so far
+            egi_parallel(UNITS, 1e7, see_thread, &seen);
+            const unsigned after = egi_float_control() & ~63u;
+            egi_float_control_set(was);
+            CHECK(after == seen.control);
+            CHECK_INT(seen.other_control, 0);
+            CHECK_INT(seen.signals, 0);
+#ifndef TEST_SLOW                       // a sanitizer gives threads larger stacks
+            CHECK_INT(seen.stacks, 0);
+#endif
+            parts += seen.parts;
+        }
+    }
+    CHECK(parts > 0);
     CHECK(eg_set_num_threads(0));
 }
 #ifdef PTHREAD_CANCEL_DISABLE

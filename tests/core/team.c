@@ -303,7 +303,14 @@ static eg_tensor *heavy(eg_tensor *const *in, void *user) {
     return eg_reduce_sum(eg_matmul(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(150, 150)), eg_cast(in[0], EG_FLOAT32)),
                                    eg_ones(EG_FLOAT32, EG_SHAPE(150, 150))));
 }
-typedef struct worker { bool maps, ok; } worker;
+// Four maps of datasets, and two threads that train.
+typedef struct worker { bool maps, ok; float weights[150]; } worker;
+static bool train_step(eg_tensor *v, eg_tensor *x) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_matmul(eg_mul(x, 0.01), v), 1)));
+    eg_tensor *g = eg_tape_gradient(tape, loss, v);
+    return g && eg_assign_sub(v, eg_mul(g, 0.1));
+}
 static void *work(void *argument) {
     worker *w = (worker *)argument;
     w->ok = eg_set_device(test_device());
@@ -318,28 +325,41 @@ static void *work(void *argument) {
         }
         eg_iterator_release(it);
         eg_dataset_release(d);
-    } else
+    } else {
+        eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(150, 1)), "v");
         for (int i = 0; i < 12; i++) {
             EG_SCOPE;
             eg_tensor *a = eg_full(EG_FLOAT32, EG_SHAPE(150, 150), 1 + i % 3), *b = eg_matmul(a, a);
             w->ok = w->ok && eg_item(eg_reduce_sum(b)) == 150.0 * 150 * 150 * (1 + i % 3) * (1 + i % 3);
+            w->ok = train_step(v, a) && w->ok;
         }
+        const float *weights = (const float *)eg_data(v);
+        w->ok = w->ok && weights;
+        if (weights) memcpy(w->weights, weights, sizeof w->weights);
+        eg_release(v);
+    }
     if (eg_error() != EG_OK) printf("    %s\n", eg_error_message());
     w->ok = w->ok && eg_error() == EG_OK;
     eg_scope_end(scope);
     return NULL;
 }
 TEST(datasets_and_threads_compute_at_once) {
-    worker all[6];
+    worker all[6], alone;
     pthread_t thread[6];
+    memset(&alone, 0, sizeof alone);
+    CHECK(eg_set_num_threads(1));
+    work(&alone);
+    CHECK(alone.ok && alone.weights[0] != 1);
     CHECK(eg_set_num_threads(2));
     for (int i = 0; i < 6; i++) {
+        memset(&all[i], 0, sizeof all[i]);
         all[i].maps = i < 4;
         REQUIRE(pthread_create(&thread[i], NULL, work, &all[i]) == 0);
     }
     for (int i = 0; i < 6; i++) {
         pthread_join(thread[i], NULL);
         CHECK(all[i].ok);
+        if (i >= 4) CHECK(memcmp(all[i].weights, alone.weights, sizeof alone.weights) == 0);
     }
     CHECK(eg_set_num_threads(0));
 }
