@@ -6766,13 +6766,16 @@ static eg_tensor *egi_number_lend(double value, int64_t integer, unsigned flags)
 static eg_tensor *egi_number_again(const eg_tensor *x) {
     return egi_number_new(x->number, x->integer, x->flags & EGI_INTEGER_NUMBER);
 }
+// Takes back a number's handle if it was lent to an op: until the next operand is made, it is as it was.
+static inline void egi_number_take_back(const eg_tensor *x) {
+    if (x->flags & EGI_LENT_NUMBER) egi_this.lent &= ~(1u << (x - egi_this.numbers));
+}
 EGI_SMALL
-// Takes back the handles that were lent to an op, at its end: until the next operand is made, they are as they were. An
-// observer may keep them, and gets others.
+// Takes back those of an op's operands, at its end. An observer may keep them, and gets others.
 static EGI_NOINLINE void egi_numbers_take_back(eg_tensor **in, int n) {
     for (int i = 0; i < n; i++) {
         if (!in[i] || !(in[i]->flags & EGI_LENT_NUMBER)) continue;
-        egi_this.lent &= ~(1u << (in[i] - egi_this.numbers));
+        egi_number_take_back(in[i]);
         if (egi_this.observer) in[i] = egi_number_again(in[i]);
     }
 }
@@ -12262,6 +12265,7 @@ EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
 
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in,
                             unsigned scalars, void *out);
+static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, int64_t n, unsigned scalars);
 enum { EGI_PARALLEL_SIZE = 16384 };             // elementwise ops of fewer elements are never divided among threads
 typedef void egi_work(void *context, int64_t begin, int64_t end);          // runs units begin to end - 1 of a kernel
 static void egi_parallel(int64_t units, double cost, egi_work *work, void *context);
@@ -12708,14 +12712,14 @@ static bool egi_operand_twins(const eg_tensor *a, const eg_tensor *b) {
 static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 // The addresses of the operands of the common case: tensors of one shape and dtype. NULL: it is another case; else the
 // first operand.
-static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const void **p) {
+static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const char **p) {
     const int n = op->n_in;
     const eg_tensor *x = in[0];
     if (!egi_tensor_is_plain(x) || !(op->dtypes >> x->dtype & 1) || op->flags & EGI_BOOL_FIRST ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32)) return NULL;
 #ifndef EGI_FOR_SIZE
     if (n == 2) {                                                           // most calls, without the loop
-        if (!in[1] || in[1]->flags & EGI_NUMBER || !egi_operand_twins(x, in[1])) return NULL;
+        if (!in[1] || in[1]->size != x->size || !egi_operand_twins(x, in[1])) return NULL;
         p[0] = p[2] = p[3] = p[4] = x->data;
         p[1] = in[1]->data;
         return x;
@@ -12750,7 +12754,7 @@ EGI_AS_TOLD
 static inline int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
 #ifndef EGI_FOR_SIZE
     const int last = b->rank - 1;
-    if (b->rank && b->size == b->dims[last] && b->size == a->dims[a->rank - 1]) return b->size;
+    if (b->size == b->dims[last] && b->size == a->dims[a->rank - 1]) return b->size;
     if (b->rank == 2 && a->rank == 2 && b->size == a->dims[0] && b->dims[1] == 1) return -a->dims[1];
 #endif
     return egi_operand_repeats_any(a, b);
@@ -12768,14 +12772,19 @@ static inline egi_v16_any egi_element_vector(const char *from, int64_t size) {
     const egi_v16_any zero = { 0 };
     return zero + egi_element_word(from, size);
 }
-// Writes `bytes` bytes, at least one, and up to 31 more, that repeat v.
-static inline void egi_vector_repeat(char *to, int64_t bytes, egi_v16_any v) {
+// Writes `bytes` bytes, at least one, and up to 31 more, that repeat v and w.
+static inline void egi_vectors_repeat(char *to, int64_t bytes, egi_v16_any v, egi_v16_any w) {
     char *const end = to + bytes;
     do {
         *(egi_v16_any *)(void *)to = v;
-        *(egi_v16_any *)(void *)(to + 16) = v;
+        *(egi_v16_any *)(void *)(to + 16) = w;
         to += 32;
     } while (to < end);
+}
+// The same of one element of 1, 4 or 8 bytes.
+static inline void egi_element_repeat(char *to, int64_t bytes, const char *from, int64_t size) {
+    const egi_v16_any v = egi_element_vector(from, size);
+    egi_vectors_repeat(to, bytes, v, v);
 }
 #if EGI_WIDE_PROGRAMS && !defined(EGI_FOR_SIZE)
 typedef int32_t egi_words_8 __attribute__((vector_size(32)));
@@ -12848,7 +12857,7 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
     char *const end = to + bytes;
     if (!size && (unit == 4 || unit == 8)) { size = unit; unit = bytes; }
 #if EGI_WIDE_PROGRAMS && !defined(EGI_FOR_SIZE)
-    if (bytes >= 128 && (unit < 16 + (size != 0) || bytes >= 1024) && egi_cpu_has_avx2()) {
+    if (bytes >= 128 && (unit < 16 + (size != 0) || bytes >= 512) && egi_cpu_has_avx2()) {
         if (size ? size > 1 && unit < 4 * EGI_SHORT_UNIT : unit < 32 && unit % 4 == 0) {
             egi_operand_repeat_short(to, end, from, size, unit);
             return;
@@ -12857,11 +12866,15 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
     }
 #endif
     if (size) {
-        for (; to < end; to += unit, from += size) egi_vector_repeat(to, unit, egi_element_vector(from, size));
+        for (; to < end; to += unit, from += size) egi_element_repeat(to, unit, from, size);
         return;
     }
-    if (unit == BYTES) { egi_vector_repeat(to, bytes, *(const egi_v16_any *)(const void *)from); return; }
     const int64_t last = unit - BYTES;
+    if (unit == BYTES || unit == 2 * BYTES) {
+        egi_vectors_repeat(to, bytes, *(const egi_v16_any *)(const void *)from,
+                           *(const egi_v16_any *)(const void *)(from + last));
+        return;
+    }
     char row[BYTES] = { 0 };
     if (last < 0) from = (const char *)memcpy(row, from, (size_t)unit);
     for (; to < end; to += unit) {
@@ -12872,16 +12885,16 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
     }
 }
 // The most bytes of rows and columns that are written out at a time, and of single elements.
-enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_ROW = 2048, EGI_NEAR_ROWS = 4, EGI_NEAR_FILLED = 512 };
+enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_ROOM = EGI_NEAR_BYTES + 32, EGI_NEAR_ROW = 1024, EGI_NEAR_ROWS = 4,
+       EGI_NEAR_FILLED = 512 };
 typedef struct egi_near {
     const eg_tensor *x;                     // has the result's shape and dtype
     int64_t size, count, each;              // bytes of an element, elements of a step and of the longest row there
-    unsigned scalars, written, columns;     // bits of the operands that are single elements, in a room, columns there
-    bool fills;                             // single elements are written out
+    unsigned scalars;                       // bits of the operands that are single elements
     double value[3];
-    int64_t repeats[3];                     // of a column: elements of the result for each of its own
+    int64_t repeats[3];                     // of what is in a room, as egi_operand_repeats has it; else 0
     char *room;                             // free room for an operand
-    char rooms[2][EGI_NEAR_BYTES + 32] __attribute__((aligned(32)));
+    char rooms[2 * EGI_NEAR_ROOM + 32];     // 32 for the alignment
 } egi_near;
 // Writes the plain number y as an element of x's dtype; false: it does not fit.
 static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
@@ -12894,30 +12907,32 @@ static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y,
 // Where operand i, a row or a column, is read in the first step: written out into a room, or, of a long row, in place.
 // NULL: it is neither, or too long.
 static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_tensor *y, int i) {
-    const int64_t repeats = y->size ? egi_operand_repeats(a->x, y) : 0, each = repeats < 0 ? -repeats : repeats,
+    const int64_t repeats = egi_operand_repeats(a->x, y), each = repeats < 0 ? -repeats : repeats,
                   unit = each * a->size, all = a->count * a->size;
     char *const room = a->room;
-    if (!repeats || unit > EGI_NEAR_BYTES) return NULL;
-    if (each >= a->each) {                      // else the count is a multiple of a longer one, and stays so
-        if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS))
-            a->count = each;
-        else if (all > EGI_NEAR_BYTES) a->count = (repeats < 0 ? EGI_NEAR_BYTES : EGI_NEAR_ROW) / unit * each;
+    if (!repeats || unit > EGI_NEAR_BYTES || each > a->count) return NULL;
+    const bool loops = a->x->dtype == EG_FLOAT32;   // a step beside a row is but a call of a compiled loop
+    const int64_t row = loops ? EGI_NEAR_ROW : 2 * EGI_NEAR_ROW;
+    if (all > row && each >= a->each) {         // else the count is a multiple of a longer one, and stays so
+        if (repeats > 0 && (unit > row / 2 || all <= unit * EGI_NEAR_ROWS)) a->count = each;
+        else if ((repeats > 0 && loops) || all > EGI_NEAR_BYTES)
+            a->count = (repeats < 0 ? (int64_t)EGI_NEAR_BYTES : row) / unit * each;
         a->each = each;
     }
     if (a->count < a->x->size && a->count % each) return NULL;
-    a->repeats[i] = each;
-    a->columns |= (unsigned)(repeats < 0) << i;
-    a->written |= 1u << i;
+    a->repeats[i] = repeats;
     if (repeats == a->count) return y->data;
-    a->room += sizeof a->rooms[0];
+    a->room += EGI_NEAR_ROOM;
     egi_operand_repeat(room, a->count * a->size, y->data, repeats < 0 ? a->size : 0, unit);
     return room;
 }
 // Where operand i may be read in the first step: in place, in value[i] or in a room. NULL: it has another form.
-static inline const char *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
+static EGI_NOINLINE const char *egi_operand_near(egi_near *a, const egi_op *op, const eg_tensor *y, int i) {
     const eg_tensor *const x = a->x;
     const char *from = y->data;
+    char *const room = a->room;
     if (y->flags & EGI_NUMBER) {
+        egi_number_take_back(y);
         from = (const char *)&a->value[i];
         if (x->dtype == EG_FLOAT32) {
             const float v = y->flags & EGI_INTEGER_NUMBER ? (float)y->integer : (float)y->number;
@@ -12930,105 +12945,98 @@ static inline const char *egi_operand_near(egi_near *a, const eg_tensor *y, int 
         if (y->size != 1)
             return y->size == x->size && egi_shape_same(x, y) ? from : egi_operand_near_repeated(a, y, i);
     }
-    if (!a->fills) { a->scalars |= 1u << i; return from; }
-    a->written |= 1u << i;
-    egi_vector_repeat(a->room, a->count * a->size, egi_element_vector(from, a->size));
-    from = a->room;
-    a->room += sizeof a->rooms[0];
-    return from;
+    // A loop that takes tensors alone is faster.
+    if (x->size * a->size > EGI_NEAR_FILLED || op->saves[0] ||
+        !(x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
+          (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone))) {
+        a->scalars |= 1u << i;
+        return from;
+    }
+    a->repeats[i] = 1;
+    a->room += EGI_NEAR_ROOM;
+    egi_element_repeat(room, a->count * a->size, from, a->size);
+    return room;
 }
-EGI_SMALL
 // Runs the steps after the first.
 static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor *const *in, const char **p, char *out,
                                        int64_t out_size) {
     const eg_tensor *const x = a->x;
     const int64_t bytes = a->count * a->size;
+    egi_loop *const loop = egi_program_compiled(op, 0, x->dtype, a->count, a->scalars);
     for (int64_t at = a->count, n; at < x->size; at += n) {
         n = egi_min64(a->count, x->size - at);
-        for (int i = 0; i < 5; i++) if (!((a->scalars | a->written) >> i & 1)) p[i] += bytes;
-        for (int i = 0; a->columns >> i; i++)
-            if (a->columns >> i & 1)
-                egi_operand_repeat((char *)(uintptr_t)p[i], n * a->size, in[i]->data + at / a->repeats[i] * a->size,
-                                   a->size, a->repeats[i] * a->size);
-        egi_program_run(op, 0, x->dtype, n, (const void *const *)p, a->scalars, out + at * out_size);
+        for (int i = 0; i < op->n_in; i++) {
+            const int64_t repeats = a->repeats[i];
+            if (repeats < 0)
+                egi_operand_repeat((char *)(uintptr_t)p[i], n * a->size, in[i]->data - at / repeats * a->size, a->size,
+                                   -repeats * a->size);
+            else if (!repeats && !(a->scalars >> i & 1)) p[i] += bytes;
+        }
+        if (loop && n == a->count) loop(n, (const void *const *)p, out + at * out_size);
+        else egi_program_run(op, 0, x->dtype, n, (const void *const *)p, a->scalars, out + at * out_size);
     }
 }
-EGI_AS_TOLD
-// Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them, x, has the
-// result's shape and the others are numbers, single elements, rows and columns. False: it is another op.
-static inline bool egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in, int n, const eg_tensor *x,
-                                  const char **p) {
+// Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them has the
+// result's shape and the others are numbers, single elements, rows and columns. Returns that one. NULL: it is another
+// op, or an operand is no tensor.
+static EGI_NOINLINE const eg_tensor *egi_near_begin(egi_near *a, const egi_op *op, eg_tensor **in, const char **p) {
+    const eg_tensor *x = in[0];
+    const int n = op->n_in;
+    for (int i = 0; i < n; i++) {
+        const eg_tensor *const y = in[i];
+        if (!y || y->object.kind != EGI_TENSOR) return NULL;
+        if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
+    }
     if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu ||
         egi_this.observer || !x->size || x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
         op->flags & (EGI_BOOL_FIRST | EGI_SAME_SHAPE) ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
          (in[1]->flags & EGI_NUMBER ? in[1]->number == 0 : egi_divisor_has_zero(in[1]))))
-        return false;
+        return NULL;
     p[0] = p[1] = p[2] = p[3] = p[4] = x->data;
     a->x = x;
     a->size = egi_dtypes[x->dtype].size;
     a->count = x->size;
     a->each = 0;
-    a->scalars = a->written = a->columns = 0;
-    a->room = a->rooms[0];
-    // A loop that takes tensors alone is faster.
-    a->fills = x->size * a->size <= EGI_NEAR_FILLED && !op->saves[0] &&
-               (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
-                (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
-    for (int i = 0; i < n; i++) if (in[i] != x && !(p[i] = egi_operand_near(a, in[i], i))) return false;
-    return true;
+    a->scalars = 0;
+    a->repeats[0] = a->repeats[1] = a->repeats[2] = 0;
+    a->room = a->rooms + (-(intptr_t)a->rooms & 31);
+    for (int i = 0; i < n; i++) if (in[i] != x && !(p[i] = egi_operand_near(a, op, in[i], i))) return NULL;
+    return x;
 }
-// An op that is not the common case.
-static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor **in) {
-    egi_near a;
-    eg_tensor *out;
-    const char *p[5];
-    const eg_tensor *x = in[0];
-    const int n = op->n_in;
-    unsigned flags = 0;
-    for (int i = 0; i < n; i++) {
-        const eg_tensor *const y = in[i];
-        if (!y || y->object.kind != EGI_TENSOR) { x = NULL; flags = EGI_LENT_NUMBER; break; }
-        flags |= y->flags;
-        if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
-    }
-    const bool lent = flags & EGI_LENT_NUMBER;
-    if (lent && egi_this.observer) egi_numbers_take_back(in, n);
-    if (x && egi_near_begin(&a, op, in, n, x, p)) {
-        const int dtype = op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype;
-        out = egi_tensor_allocate_like(op->name, x, (eg_dtype)dtype);
-        if (out && !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)) {
-            egi_object_release(&out->object);
-            out = NULL;
-        }
-        if (out && a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[dtype].size);
-    } else out = egi_elementwise_any(op, in);
-    if (lent) egi_numbers_take_back(in, n);
+// An op of neither kind.
+static EGI_NOINLINE eg_tensor *egi_elementwise_rare(const egi_op *op, eg_tensor **in) {
+    if (egi_this.observer) egi_numbers_take_back(in, op->n_in);
+    eg_tensor *const out = egi_elementwise_any(op, in);
+    egi_numbers_take_back(in, op->n_in);
     return out;
 }
 // The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
 // after an earlier error.
 static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor **in) {
     eg_tensor *out;
-    const void *p[5];
+    const char *p[5];
+    egi_near a;
     const int n = op->n_in;
     // The common case takes few checks, and on the CPU the loop of a small op is called without a launch. An observer
     // takes what was not launched for an op of one or two tensors.
     const eg_tensor *x = egi_elementwise_common(op, in, p);
     if (x) {
+        a.count = x->size;
+        a.scalars = 0;
+    } else x = egi_near_begin(&a, op, in, p);
+    if (x) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
-        if (out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE &&
-            !(egi_this.observer && n > 2)) {
-            if (!egi_program_run(op, 0, x->dtype, x->size, p, 0, out->data)) {
-                egi_object_release(&out->object);
-                return NULL;
-            }
-        } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) {
+        const bool direct = out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE &&
+                            !(egi_this.observer && n > 2);
+        if (direct ? !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)
+            : out->size && !egi_elementwise_launch(op, 0, in, n, out)) {
             egi_object_release(&out->object);
             return NULL;
         }
-    } else out = egi_elementwise_near(op, in);
+        if (a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[out->dtype].size);
+    } else out = egi_elementwise_rare(op, in);
     if (!out) return NULL;
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
     if (egi_this.trap && !egi_this.trap(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
@@ -16004,6 +16012,25 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     egi_unlock();
     return p;
 }
+// The compiled loop that runs a row's formula on n elements, or NULL.
+static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, int64_t n, unsigned scalars) {
+    egi_loop *const *compiled = op->formula[variant].compiled;
+    int loop = -1;                                          // its number among the compiled ones
+    bool wide = false;
+#if EGI_X86
+    wide = EGI_WIDE_PROGRAMS && egi_cpu_has_avx2();
+#endif
+    if (!compiled) return NULL;
+    if (scalars) {
+        if (scalars == op->saves[variant] && wide) loop = dtype + 2;
+    } else if (op->flags & EGI_TO_BOOL) {
+        if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
+        else if (wide && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
+    } else if (dtype == EG_FLOAT32) loop = wide && n >= EGI_WIDE_LEAST;
+    // a program writes a large float32 result around the cache, so it is preferred
+    return loop >= 0 && (dtype != EG_FLOAT32 || op->flags & EGI_TO_BOOL || n < EGI_PARALLEL_SIZE ||
+                         !egi_cache_overflows(n * 4)) ? compiled[loop] : NULL;
+}
 // Runs a row's formula on n elements of a dtype that the row takes: by its compiled loop, by the loop of its only word,
 // or by its program. in[] are the operands a, b, c, y, g, contiguous, or one element if their bit in `scalars` is set;
 // eg_where's condition is in bytes. The result overlaps none of them.
@@ -16018,25 +16045,14 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 #if EGI_X86
     wide = egi_cpu_has_avx2();
 #endif
-    egi_loop *const *compiled = op->formula[variant].compiled;
-    int loop = -1;                                          // its number among the compiled ones
-    if (compiled && scalars) {
-        if (scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS) loop = dtype + 2;
+    egi_loop *const loop = egi_program_compiled(op, variant, dtype, n, scalars);
+    if (loop) loop(n, in, out);
 #ifndef EGI_FOR_SIZE
-        else if (dtype == EG_FLOAT32 && !wide && n >= EGI_FILLED_LEAST && compiled[0] && !(op->flags & EGI_TO_BOOL) &&
-                 !(n >= EGI_PARALLEL_SIZE && egi_cache_overflows(n * 4))) {
-            egi_loop_run_filled(compiled[0], n, in, scalars, out);
-            return true;
-        }
+    else if (scalars && dtype == EG_FLOAT32 && !wide && n >= EGI_FILLED_LEAST && !(op->flags & EGI_TO_BOOL) &&
+             op->formula[variant].compiled && op->formula[variant].compiled[0] &&
+             !(n >= EGI_PARALLEL_SIZE && egi_cache_overflows(n * 4)))
+        egi_loop_run_filled(op->formula[variant].compiled[0], n, in, scalars, out);
 #endif
-    } else if (compiled && op->flags & EGI_TO_BOOL) {
-        if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
-        else if (wide && EGI_WIDE_PROGRAMS && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
-    } else if (compiled && dtype == EG_FLOAT32) loop = EGI_WIDE_PROGRAMS && wide && n >= EGI_WIDE_LEAST;
-    // a program writes a large float32 result around the cache, so it is preferred
-    if (loop >= 0 && compiled[loop] && (dtype != EG_FLOAT32 || op->flags & EGI_TO_BOOL || n < EGI_PARALLEL_SIZE ||
-                                        !egi_cache_overflows(n * 4)))
-        compiled[loop](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
