@@ -16125,7 +16125,8 @@ static inline egi_v16_u8 egi_turned_u8(egi_v16_u8 a, egi_v16_u8 b) {
     return (egi_v16_u8)egi_turned_u32(turned, turned);
 }
 // Copies as many of n elements as vectors can, if they are every second one or in reverse, and returns how many. A
-// vector also reads one element that is not copied, so the last elements are left.
+// vector also reads one element that is not copied, so the last elements are left. Of every second one, a step reads 64
+// bytes, and asks for those that lie further on.
 #define EGI_STRIDED_VECTORS(T, TYPE) \
     static int64_t egi_elements_copy_##TYPE(char *to_data, const char *from_data, int64_t step, int64_t n) { \
         typedef egi_v16_##TYPE vec; \
@@ -16134,9 +16135,11 @@ static inline egi_v16_u8 egi_turned_u8(egi_v16_u8 a, egi_v16_u8 b) {
         enum { L = (int)(16 / sizeof(T)) }; \
         int64_t i = 0; \
         if (step == 2) \
-            for (; i + L < n; i += L) { \
+            for (; i + 2 * L < n; i += 2 * L) { \
                 const vec *v = (const vec *)(const void *)(from + 2 * i); \
+                if (sizeof(T) > 1) egi_fetch(v, 64);                      /* bytes gain nothing */ \
                 *(vec *)(void *)(to + i) = egi_evens_##TYPE(v[0], v[1]); \
+                *(vec *)(void *)(to + i + L) = egi_evens_##TYPE(v[2], v[3]); \
             } \
         if (step == -1) \
             for (; i + L <= n; i += L) { \
