@@ -16258,6 +16258,7 @@ static inline double egi_convert_from_int64(int64_t v) {
 // wrap around, which gcc and clang define.
 #define EGI_CONVERSIONS_WIDE(PAIR) \
     PAIR(EG_INT32, int32_t, EG_FLOAT32, float, v) PAIR(EG_INT32, int32_t, EG_FLOAT64, double, v) \
+    PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) \
     PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_half_of(v))
@@ -16272,9 +16273,8 @@ static inline double egi_convert_from_int64(int64_t v) {
     PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_bfloat_of(v)) \
     PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_half_to_float(v)) \
     PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_bfloat_to_float(v)) \
-    PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
-    PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
-    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) \
+    PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
+    PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) \
     PAIR(EG_INT64, int64_t, EG_FLOAT64, double, egi_convert_from_int64(v)) \
     PAIR(EG_UINT8, uint8_t, EG_FLOAT32, float, v) PAIR(EG_UINT8, uint8_t, EG_FLOAT64, double, v) \
     PAIR(EG_UINT8, uint8_t, EG_INT32, int32_t, v) PAIR(EG_UINT8, uint8_t, EG_INT64, int64_t, v) \
@@ -17261,17 +17261,23 @@ static void egi_reduce_rows(const egi_reduce_walk *w, int64_t rows, int64_t step
         w->reducer->columns[w->wide](rows, step, l->count, x, accumulators);
         return;
     }
-    // Elements that lie one after the other are read in place, in one piece, which decides the order of a sum.
-    const int64_t most = l->stride != 1 ? (int64_t)EGI_MOVED : w->convert ? (int64_t)EGI_BLOCK : l->count;
-    for (; rows > 0; rows--, x += step * w->size, accumulators += apart)
+    // Elements that lie one after the other are read in place, in one piece, which decides the order of a sum. Integers
+    // may be added in any order: those that are converted, four rows at once.
+    const int64_t together = l->kept && !apart && l->stride == 1 ? 4 : 1;
+    const int64_t most = l->stride != 1 ? (int64_t)EGI_MOVED : w->convert ? EGI_BLOCK / together : l->count;
+    for (int64_t many; rows > 0; rows -= many, x += many * step * w->size, accumulators += apart) {
+        many = egi_min64(together, rows);
         for (int64_t i = 0, n; i < l->count; i += n) {
             const char *from = x + i * l->stride * w->size;
             n = egi_min64(l->count - i, most);
             if (l->stride != 1) { egi_elements_copy(moved, 1, from, l->stride, n, w->size); from = moved; }
-            if (w->convert) { egi_convert(w->dtype, from, EG_INT64, w->packed, n); from = w->packed; }
-            if (l->kept) w->reducer->columns[w->wide](1, 0, n, from, accumulators + i * w->reducer->accumulator);
+            for (int64_t k = 0; w->convert && k < many; k++)
+                egi_convert(w->dtype, from + k * step * w->size, EG_INT64, w->packed + k * n * 8, n);
+            if (w->convert) from = w->packed;
+            if (l->kept) w->reducer->columns[w->wide](many, n, n, from, accumulators + i * w->reducer->accumulator);
             else w->reducer->row[w->wide](n, from, accumulators);
         }
+    }
 }
 // Runs loop i and those inside it.
 static void egi_reduce_loop_run(const egi_reduce_walk *w, int i, const char *x, char *accumulators) {
