@@ -17848,7 +17848,7 @@ static bool egi_cpu_argmax(const egi_args *args) {
     }
 }
 
-// Whether one of n bools equals `any`; and, for each of cols <= EGI_CHOOSE_COLUMNS columns of (n, inner), all or any.
+// Whether one of n bools equals `any`; and, for each of cols <= EGI_BLOCK columns of (n, inner), all or any.
 #define EGI_CHOOSE_BOOLS(NAME, TARGET, BYTES) \
     EGI_CHOOSE_ANY(NAME##_some, BYTES, TARGET) \
     TARGET static bool NAME##_row(int64_t n, const uint8_t *x, bool any) { \
@@ -17872,7 +17872,7 @@ static bool egi_cpu_argmax(const egi_args *args) {
     TARGET static void NAME##_columns(int64_t n, int64_t inner, int64_t cols, const uint8_t *x, bool any, \
                                       uint8_t *y) { \
         const uint8_t is = any; \
-        uint8_t found[EGI_CHOOSE_COLUMNS] = { 0 }; \
+        uint8_t found[EGI_BLOCK] = { 0 }; \
         for (int64_t i = 0; i < n; i++, x += inner) { \
             int64_t j = 0; \
             for (; j + 32 <= cols; j += 32) \
@@ -17900,8 +17900,8 @@ static bool egi_cpu_choose(eg_backend *b, const egi_args *args) {
     if (p->kind == EGI_ARGMAX || p->kind == EGI_ARGMIN) return egi_cpu_argmax(args);
     for (int64_t o = 0; o < p->outer; o++, x += p->n * p->inner, y += p->inner) {
         if (p->inner == 1) { y[0] = (uint8_t)(EGI_CHOOSE_CALL(_row, p->n, x, any) == any); continue; }
-        for (int64_t j = 0; j < p->inner; j += EGI_CHOOSE_COLUMNS)
-            EGI_CHOOSE_CALL(_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), x + j, any, y + j);
+        for (int64_t j = 0; j < p->inner; j += EGI_BLOCK)
+            EGI_CHOOSE_CALL(_columns, p->n, p->inner, egi_min64(EGI_BLOCK, p->inner - j), x + j, any, y + j);
     }
     return true;
 }

@@ -242,10 +242,10 @@ TEST(argmax_at_every_place) {
         }
 }
 TEST(all_and_any_of_rows_and_columns) {
-    static uint8_t x[3 * 300 * 300], all[3 * 300], any[3 * 300];
-    const int64_t sizes[] = { 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300 };
+    static uint8_t x[3 * 300 * 1030], all[3 * 1030], any[3 * 1030];
+    const int64_t sizes[] = { 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 1030 };
     for (int s = 0; s < 18; s++)
-        for (int i = 0; i < 18; i += s % 4 + 1)
+        for (int i = 0; i < 19; i += s % 4 + 1)
             for (int kind = 0; kind < 4; kind++) {
                 EG_SCOPE;
                 const int64_t n = sizes[s], inner = sizes[i], outer = 1 + s % 3;
