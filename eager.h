@@ -59480,6 +59480,11 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, in
                                                                    egi_reduction kind, EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
+#if EGI_TYPE == 6       // Of bytes, the last vector overlaps the one before, of which it adds none.
+    const int64_t left = kind != EGI_PROD && m > lanes ? m % lanes : 0;
+    vec mine = { 0 };
+    for (int l = 0; l < lanes; l++) mine[l] = (EGI_T)(l < lanes - left ? 0 : 255);
+#endif
 #define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
     for (; n >= 4; n -= 4, x += 4 * step) {
         const EGI_T *a0 = x, *a1 = a0 + step, *a2 = a1 + step, *a3 = a2 + step;
@@ -59488,6 +59493,14 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, in
             EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
             EGI_JOIN(v0, v1) EGI_JOIN(v2, v3) EGI_JOIN(v0, v2) EGI_JOIN(*(vec *)(void *)(acc + j), v0)
         }
+#if EGI_TYPE == 6
+        if (left) {
+            j = m - lanes;
+            EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
+            *(vec *)(void *)(acc + j) += ((v0 + v1) + (v2 + v3)) & mine;
+            j = m;
+        }
+#endif
         for (; j < m; j++)
             acc[j] = EGI_JOINED(acc[j], EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)),
                                                    EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
