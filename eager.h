@@ -15616,8 +15616,7 @@ typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias
 // The cheap words on vectors. A condition is a mask of all bits.
 #define EGI_COMPARISONS \
     EGI_CASE_IS(_eq, x == z) EGI_CASE_IS(_ne, x != z) EGI_CASE_IS(_lt, x < z) \
-    EGI_CASE_IS(_le, x <= z) EGI_CASE_IS(_gt, x > z) EGI_CASE_IS(_ge, x >= z) \
-    EGI_CASE_1(_not, (vec)~EGI_BITS(x))
+    EGI_CASE_IS(_le, x <= z) EGI_CASE_IS(_gt, x > z) EGI_CASE_IS(_ge, x >= z)
 #ifdef EGI_HAS_SQRT
 #define EGI_SQRT_CASE EGI_CASE_1(_sqrt, EGI_SQRT_OF(x))
 #else
@@ -60114,6 +60113,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW
             const vec_at *m = (const vec_at *)at[l->slot]; \
             switch (l->act) { \
                 EGI_CASES \
+                EGI_CASE_1(_not, (vec)~EGI_BITS(x)) \
                 EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z))) \
                 EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z))) \
                 case EGI_DO_load: EGI_FOR(EGI_READ, m) break; \
@@ -60366,9 +60366,10 @@ EGI_AS_TOLD
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
 #undef EGI_CASE_IS
-#if EGI_BITS_OF_T == 8                  // a comparison, `and` or `or` that is a program's result makes bools at once
+#if EGI_BITS_OF_T == 8                  // a comparison or logical word that is a program's result makes bools at once
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e) & is)
-#define EGI_IS_TO_BOOL(act) ((act) >= EGI_DO_eq || (act) == EGI_DO_and || (act) == EGI_DO_or)
+#define EGI_IS_TO_BOOL(act) \
+    ((act) >= EGI_DO_eq || (act) == EGI_DO_and || (act) == EGI_DO_or || (act) == EGI_DO_not)
 #else
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
 #endif
@@ -60506,6 +60507,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
 #endif
             switch (p->line[i].act) {
                 EGI_CASES
+                EGI_CASE_1(_not, (vec)(~EGI_BITS(x) & EGI_BITS(is)))
                 EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z) & EGI_BITS(is)))
                 EGI_CASE_2(_or, (vec)((EGI_BITS(x) | EGI_BITS(z)) & EGI_BITS(is)))
                 EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
