@@ -3298,12 +3298,12 @@ EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     /
 EAGER_API bool eg_synchronize(void);
 // Sets among how many threads of the CPU a large op may be divided, the calling thread included; 0 is the default:
 // EAGER_NUM_THREADS of the environment, or else the number of processors that this process may use. (What is not from 0
-// to 64 there is an error of the first call that wants to know it, which takes the processors.) Results are the
-// same to the last bit for any number, except products that OpenBLAS computes. The process has one team of threads: the first op that is divided starts it, and
-// eg_shutdown ends it. The calling thread alone runs an op of less than about 5 microseconds, an op while another
-// thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there is one thread, and the number is
-// only checked. False and an error for a number that is not from 0 to 64, and for 0 where this call is the first that
-// wants to know what the environment says wrong.
+// to 64 there is an error of the first call that wants to know it, which takes the processors.) Results are the same to
+// the last bit for any number, except products that OpenBLAS computes. The process has one team of threads: the first
+// op that is divided starts it, and eg_shutdown ends it. The calling thread alone runs an op of less than about 5
+// microseconds, an op while another thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there
+// is one thread, and the number is only checked. False and an error for a number that is not from 0 to 64, and for 0
+// where this call is the first that wants to know what the environment says wrong.
 EAGER_API bool eg_set_num_threads(int threads);
 EAGER_API int eg_num_threads(void);
 // What the factors of float32 products and convolutions on a GPU may be rounded to inside, for speed: by default
