@@ -1,15 +1,15 @@
-// tests/gpu/cuda_host/cuda_runtime.h: a stand-in for the CUDA runtime, so that g++ compiles eager_cuda.cu and the tests run it
-// without a GPU: g++ -std=c++17 -x c++ -Itests/gpu/cuda_host -I. -c eager_cuda.cu. What it is strict about:
+// tests/gpu/cuda_host/cuda_runtime.h: a stand-in for the CUDA runtime, so that g++ compiles eager_cuda.cu and the tests
+// run it without a GPU: g++ -std=c++17 -x c++ -Itests/gpu/cuda_host -I. -c eager_cuda.cu. What it is strict about:
 //
-// - Work is put in its stream's queue and runs later, streams taking turns at random as far as their events allow: what forgets
-//   to wait, reads too early.
-// - The threads of a block run one after the other, each up to the next barrier, in a random order: a missing barrier shows.
-//   A barrier that not all threads reach ends the program, as does one in a kernel launched as one without.
-// - Device memory is for kernels and copies only; between them it is protected, now and then. Fresh memory and shared memory
-//   are all ones. With the address sanitizer each block ends at its last byte.
-// - A stream and an event are of the device that was the thread's when they were made: a launch into another device's stream, or
-//   an event recorded there, fails. So does all in a process forked from one that has called the runtime. Copies to and from the
-//   device take addresses of its memory, and of pinned memory.
+// - Work is put in its stream's queue and runs later, streams taking turns at random as far as their events allow: what
+//   forgets to wait, reads too early.
+// - The threads of a block run one after the other, each up to the next barrier, in a random order: a missing barrier
+//   shows. A barrier that not all threads reach ends the program, as does one in a kernel launched as one without.
+// - Device memory is for kernels and copies only; between them it is protected, now and then. Fresh memory and shared
+//   memory are all ones. With the address sanitizer each block ends at its last byte.
+// - A stream and an event are of the device that was the thread's when they were made: a launch into another device's
+//   stream, or an event recorded there, fails. So does all in a process forked from one that has called the runtime.
+//   Copies to and from the device take addresses of its memory, and of pinned memory.
 // - Functions are as exact as CUDA's, not more (math.h here), and so are the products of tensor cores (mma.h here).
 // - Each call of the runtime can fail on request, and each cudaMalloc (the cuda_host_ variables below).
 //
@@ -51,7 +51,8 @@ int64_t cuda_host_launches, cuda_host_blocks;   // kernels launched; blocks of d
 int64_t cuda_host_products;                     // calls of cuBLAS that are one
 unsigned cuda_host_seed = 1;
 int cuda_host_devices = 2;
-int cuda_host_text = 90;                        // the architecture whose text the kernels are translated from; 75: tensor cores are not in it
+// The architecture whose text the kernels are translated from; 75: tensor cores are not in it.
+int cuda_host_text = 90;
 int cuda_host_driver = 1;                       // 0: there is none
 }
 
@@ -62,12 +63,16 @@ int cuda_host_driver = 1;                       // 0: there is none
 #define __launch_bounds__(...)
 
 enum cudaError_t {
-    cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101, cudaErrorECCUncorrectable = 214, cudaErrorInvalidResourceHandle = 400, cudaErrorIllegalAddress = 700, cudaErrorLaunchTimeout = 702, cudaErrorAssert = 710,
-    cudaErrorHardwareStackError = 714, cudaErrorIllegalInstruction = 715, cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717,
+    cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3,
+    cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101,
+    cudaErrorECCUncorrectable = 214, cudaErrorInvalidResourceHandle = 400, cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchTimeout = 702, cudaErrorAssert = 710, cudaErrorHardwareStackError = 714,
+    cudaErrorIllegalInstruction = 715, cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717,
     cudaErrorInvalidPc = 718, cudaErrorLaunchFailure = 719, cudaErrorUnknown = 999
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4
+};
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75 };
 
@@ -76,7 +81,9 @@ struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(4) uchar4 { unsigned char x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-static inline uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z, unsigned char w) { return {x, y, z, w}; }
+static inline uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z, unsigned char w) {
+    return {x, y, z, w};
+}
 
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -118,7 +125,8 @@ extern "C" void cuda_host_jump(void **save, void *to);
 __asm__(".text\n.globl cuda_host_jump\n.type cuda_host_jump,@function\ncuda_host_jump:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
         "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
-        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size cuda_host_jump,.-cuda_host_jump\n");
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+        ".size cuda_host_jump,.-cuda_host_jump\n");
 #endif
 static inline void cuda_host_switch(cuda_host_fiber *from, cuda_host_fiber *to) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -149,11 +157,12 @@ static void cuda_host_enter() {
     cuda_host_switch(cuda_host_running, &cuda_host_main);
 }
 static inline void cuda_host_prepare(cuda_host_fiber *f) {
-    if (!f->stack) f->stack = (char *)mmap(nullptr, CUDA_HOST_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!f->stack)
+        f->stack = (char *)mmap(nullptr, CUDA_HOST_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     f->finished = f->shuffles = false;
     f->shared = 0;
 #if defined(__x86_64__)
-    ASAN_UNPOISON_MEMORY_REGION(f->stack + CUDA_HOST_STACK - 1024, 1024);          // the last thread's function never returned
+    ASAN_UNPOISON_MEMORY_REGION(f->stack + CUDA_HOST_STACK - 1024, 1024);   // the last thread's function never returned
     void **top = (void **)(f->stack + CUDA_HOST_STACK - 64);
     *--top = nullptr;                           // as if called: the stack is 8 off a multiple of 16 at the entry
     *--top = (void *)cuda_host_enter;
@@ -193,7 +202,8 @@ static inline void cuda_host_run_block(unsigned threads) {
     memset(cuda_host_shared_memory, 0xff, sizeof cuda_host_shared_memory);
     static std::vector<char> at_barrier;
     at_barrier.assign(threads, 0);
-    uint32_t idle = 0;                          // warps that take a rest: those that meet within themselves would all keep step otherwise
+    // Warps that take a rest: those that meet within themselves would all keep step otherwise.
+    uint32_t idle = 0;
     for (bool more = true; more;) {
         unsigned waiting = 0;
         bool rested = false;
@@ -253,8 +263,10 @@ static inline void *cuda_host_shared(size_t bytes) {
 #define EGI_WARP_BARRIER() cuda_host_together(0)
 #define EGI_UNROLL
 #define EGI_UNROLL_EIGHT
-#define EGI_START(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
-#define EGI_START_WITH_BARRIERS(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
+#define EGI_START(kernel, blocks, threads, stream, ...) \
+    cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
+#define EGI_START_WITH_BARRIERS(kernel, blocks, threads, stream, ...) \
+    cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
 
 template <class T> static inline T atomicAdd(T *p, T v) { T old = *p; *p = (T)(old + v); return old; }
 template <class T> static inline T atomicCAS(T *p, T want, T v) { T old = *p; if (old == want) *p = v; return old; }
@@ -271,7 +283,7 @@ static std::map<char *, cuda_host_block> cuda_host_used;
 static std::multimap<size_t, char *> cuda_host_free_blocks;
 static inline void cuda_host_open(bool yes) {
     if (yes ? cuda_host_open_depth++ : --cuda_host_open_depth) return;
-    if (yes == cuda_host_is_open || (!yes && cuda_host_random(64))) return;         // closing is dear: now and then is enough
+    if (yes == cuda_host_is_open || (!yes && cuda_host_random(64))) return;   // closing is dear: now and then is enough
     cuda_host_is_open = yes;
     mprotect(cuda_host_arena, CUDA_HOST_ARENA, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
@@ -314,7 +326,8 @@ template <class F> static inline void cuda_host_run_until(F done) {
     while (!done()) if (!cuda_host_step()) cuda_host_die("streams wait for each other");
     cuda_host_open(false);
 }
-static inline void cuda_host_put(cudaStream_t s, std::function<void()> run, cudaEvent_t event = nullptr, int64_t target = 0) {
+static inline void cuda_host_put(cudaStream_t s, std::function<void()> run, cudaEvent_t event = nullptr,
+                                 int64_t target = 0) {
     s->queue.push_back({std::move(run), event, target});
     if (s->queue.size() > 64) cuda_host_run_until([s] { return s->queue.size() <= 32; });
 }
@@ -350,10 +363,12 @@ static inline bool cuda_host_fails(cudaError_t *error) {
     if (cuda_host_fails(&failure)) return failure
 
 template <class... P, class... A>
-static inline cudaError_t cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream, bool barriers, A... a) {
+static inline cudaError_t cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream,
+                                           bool barriers, A... a) {
     CUDA_HOST_CALL;
     if (stream->device != cuda_host_device) return cuda_host_error = cudaErrorInvalidResourceHandle;
-    if (blocks < 1 || blocks > 2147483647 || threads < 1 || threads > CUDA_HOST_THREADS) return cuda_host_error = cudaErrorInvalidValue;
+    if (blocks < 1 || blocks > 2147483647 || threads < 1 || threads > CUDA_HOST_THREADS)
+        return cuda_host_error = cudaErrorInvalidValue;
     cuda_host_launches++;
     std::tuple<P...> arguments(a...);
     static_assert(sizeof arguments <= 4096, "more parameters than a kernel takes");
@@ -374,7 +389,8 @@ static inline cudaError_t cuda_host_launch(void (*kernel)(P...), int64_t blocks,
 // ---- the runtime
 
 static inline const char *cudaGetErrorString(cudaError_t e) {
-    return e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "an error of the stand-in";
+    return e == cudaErrorMemoryAllocation ? "out of memory" :
+           e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "an error of the stand-in";
 }
 static inline cudaError_t cudaGetLastError() {
     std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
@@ -386,7 +402,11 @@ static inline cudaError_t cudaPeekAtLastError() {
     std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
     return cuda_host_error;
 }
-static inline cudaError_t cudaDriverGetVersion(int *version) { CUDA_HOST_CALL; *version = cuda_host_driver ? 13000 : 0; return cudaSuccess; }
+static inline cudaError_t cudaDriverGetVersion(int *version) {
+    CUDA_HOST_CALL;
+    *version = cuda_host_driver ? 13000 : 0;
+    return cudaSuccess;
+}
 static inline cudaError_t cudaGetDeviceCount(int *n) {
     CUDA_HOST_CALL;
     *n = cuda_host_devices;
@@ -401,9 +421,17 @@ static inline cudaError_t cudaSetDevice(int device) {
 static inline cudaError_t cudaGetDevice(int *device) { CUDA_HOST_CALL; *device = cuda_host_device; return cudaSuccess; }
 extern "C" int cuda_host_current(void);
 extern "C" int cuda_host_current(void) { return cuda_host_device; }
-static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int) { CUDA_HOST_CALL; *value = a == cudaDevAttrMultiProcessorCount ? 2 : 8; return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int) {
+    CUDA_HOST_CALL;
+    *value = a == cudaDevAttrMultiProcessorCount ? 2 : 8;
+    return cudaSuccess;
+}
 struct cudaFuncAttributes { int ptxVersion; };
-template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, F *) { CUDA_HOST_CALL; a->ptxVersion = cuda_host_text; return cudaSuccess; }
+template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, F *) {
+    CUDA_HOST_CALL;
+    a->ptxVersion = cuda_host_text;
+    return cudaSuccess;
+}
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
     CUDA_HOST_CALL;
     cuda_host_streams.push_back(*s = new cuda_host_stream_);
@@ -422,8 +450,17 @@ static inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     return cudaSuccess;
 }
 static inline cudaError_t cudaDeviceSynchronize() { CUDA_HOST_CALL; cuda_host_drain(); return cudaSuccess; }
-static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) { CUDA_HOST_CALL; *e = new cuda_host_event_; return cudaSuccess; }
-static inline cudaError_t cudaEventDestroy(cudaEvent_t e) { CUDA_HOST_CALL; cuda_host_drain(); delete e; return cudaSuccess; }
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
+    CUDA_HOST_CALL;
+    *e = new cuda_host_event_;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t e) {
+    CUDA_HOST_CALL;
+    cuda_host_drain();
+    delete e;
+    return cudaSuccess;
+}
 static inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
     CUDA_HOST_CALL;
     if (e->device != s->device) return cuda_host_error = cudaErrorInvalidResourceHandle;
@@ -448,7 +485,9 @@ static inline cudaError_t cudaMalloc(void **p, size_t bytes) {
         if (--cuda_host_malloc_fails > 0) cuda_host_malloc_fail_at = 1;
         return cuda_host_error = cudaErrorMemoryAllocation;
     }
-    if (!cuda_host_arena) cuda_host_arena = (char *)mmap(nullptr, CUDA_HOST_ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!cuda_host_arena)
+        cuda_host_arena = (char *)mmap(nullptr, CUDA_HOST_ARENA, PROT_NONE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     size_t size = (bytes + 64 + 255) / 256 * 256;           // 64 bytes after it that nobody may touch
     if (bytes > CUDA_HOST_ARENA) return cuda_host_error = cudaErrorMemoryAllocation;
     auto f = cuda_host_free_blocks.lower_bound(size);
@@ -482,7 +521,7 @@ static inline cudaError_t cudaFree(void *p) {
     auto b = cuda_host_used.find((char *)p);
     if (b == cuda_host_used.end()) cuda_host_die("cudaFree of what is no block");
     ASAN_POISON_MEMORY_REGION(p, b->second.size);
-    if (b->second.size >= 65536) madvise(p, b->second.size, MADV_DONTNEED);        // protecting costs what pages there are
+    if (b->second.size >= 65536) madvise(p, b->second.size, MADV_DONTNEED);   // protecting costs what pages there are
     cuda_host_free_blocks.insert({b->second.size, (char *)p});
     cuda_host_used.erase(b);
     cuda_host_blocks--;
@@ -497,7 +536,13 @@ static inline cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned) {
     cuda_host_pinned[(const char *)*p] = bytes;
     return cudaSuccess;
 }
-static inline cudaError_t cudaFreeHost(void *p) { CUDA_HOST_CALL; cuda_host_drain(); cuda_host_pinned.erase((const char *)p); free(p); return cudaSuccess; }
+static inline cudaError_t cudaFreeHost(void *p) {
+    CUDA_HOST_CALL;
+    cuda_host_drain();
+    cuda_host_pinned.erase((const char *)p);
+    free(p);
+    return cudaSuccess;
+}
 // Does all of it lie in one block, of the device or of pinned memory?
 static inline bool cuda_host_holds(const void *p, size_t bytes, bool device) {
     const char *at = (const char *)p;
@@ -506,9 +551,12 @@ static inline bool cuda_host_holds(const void *p, size_t bytes, bool device) {
     auto h = cuda_host_pinned.upper_bound(at);
     return h != cuda_host_pinned.begin() && (--h, at + bytes <= h->first + h->second);
 }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s) {
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                                          cudaStream_t s) {
     CUDA_HOST_CALL;
-    if (!cuda_host_holds(to, bytes, kind != cudaMemcpyDeviceToHost) || !cuda_host_holds(from, bytes, kind != cudaMemcpyHostToDevice)) cuda_host_die("a copy between other memory than it says");
+    if (!cuda_host_holds(to, bytes, kind != cudaMemcpyDeviceToHost) ||
+        !cuda_host_holds(from, bytes, kind != cudaMemcpyHostToDevice))
+        cuda_host_die("a copy between other memory than it says");
     cuda_host_put(s, [=] { memcpy(to, from, bytes); });
     return cudaSuccess;
 }

@@ -1,7 +1,8 @@
-// tests/gpu/cuda_host/math.h: found before the system's own by whoever compiles eager_cuda.cu against this folder. A GPU's functions
-// are right to a few units in the last place, and others than this machine's: here each result is moved by as many as CUDA's
-// programming guide allows that function, always the same for the same result; what is exact in half of the bits stays, as it
-// does there. nvcc fuses products and sums, too: build with -ffp-contract=fast (and -mfma, where the processor has that).
+// tests/gpu/cuda_host/math.h: found before the system's own by whoever compiles eager_cuda.cu against this folder. A
+// GPU's functions are right to a few units in the last place, and others than this machine's: here each result is moved
+// by as many as CUDA's programming guide allows that function, always the same for the same result; what is exact in
+// half of the bits stays, as it does there. nvcc fuses products and sums, too: build with -ffp-contract=fast (and
+// -mfma, where the processor has that).
 #include_next <math.h>
 #ifndef CUDA_HOST_MATH
 #define CUDA_HOST_MATH

@@ -1,6 +1,6 @@
-// tests/gpu/cuda_host/mma.h: the tensor cores' fragments of 16 x 16, as far as eager_cuda.cu uses them. All lanes of a warp must be there
-// and say the same; pointers must be multiples of 32 bytes, rows of 16. A fragment to multiply is whole in every lane; of a sum a
-// lane holds every 32nd element, and nobody should know which on a GPU.
+// tests/gpu/cuda_host/mma.h: the tensor cores' fragments of 16 x 16, as far as eager_cuda.cu uses them. All lanes of a
+// warp must be there and say the same; pointers must be multiples of 32 bytes, rows of 16. A fragment to multiply is
+// whole in every lane; of a sum a lane holds every 32nd element, and nobody should know which on a GPU.
 #ifndef CUDA_HOST_MMA
 #define CUDA_HOST_MMA
 #include <type_traits>
@@ -59,24 +59,30 @@ static inline float cuda_host_value(__nv_bfloat16 v) {
     memcpy(&f, &u, 4);
     return f;
 }
-template <int D, class E, class Order, class U> static inline void load_matrix_sync(fragment<matrix_a, 16, 16, D, E, Order> &f, const U *p, unsigned ldm) {
+template <int D, class E, class Order, class U>
+static inline void load_matrix_sync(fragment<matrix_a, 16, 16, D, E, Order> &f, const U *p, unsigned ldm) {
     cuda_host_warp(p, ldm, sizeof(U));
     bool rows = std::is_same<Order, row_major>::value;
     if (ldm < (rows ? D : 16)) cuda_host_die("a fragment wider than its rows");
-    for (unsigned i = 0; i < 16; i++) for (unsigned k = 0; k < D; k++) f.x[i * D + k] = cuda_host_value(p[rows ? i * ldm + k : k * ldm + i]);
+    for (unsigned i = 0; i < 16; i++)
+        for (unsigned k = 0; k < D; k++) f.x[i * D + k] = cuda_host_value(p[rows ? i * ldm + k : k * ldm + i]);
 }
-template <int D, class E, class Order, class U> static inline void load_matrix_sync(fragment<matrix_b, 16, 16, D, E, Order> &f, const U *p, unsigned ldm) {
+template <int D, class E, class Order, class U>
+static inline void load_matrix_sync(fragment<matrix_b, 16, 16, D, E, Order> &f, const U *p, unsigned ldm) {
     cuda_host_warp(p, ldm, sizeof(U));
     bool rows = std::is_same<Order, row_major>::value;
     if (ldm < (rows ? 16 : D)) cuda_host_die("a fragment wider than its rows");
-    for (unsigned k = 0; k < D; k++) for (unsigned j = 0; j < 16; j++) f.x[k * 16 + j] = cuda_host_value(p[rows ? k * ldm + j : j * ldm + k]);
+    for (unsigned k = 0; k < D; k++)
+        for (unsigned j = 0; j < 16; j++) f.x[k * 16 + j] = cuda_host_value(p[rows ? k * ldm + j : j * ldm + k]);
 }
 template <int D> static inline void fill_fragment(fragment<accumulator, 16, 16, D, float> &f, float v) {
     cuda_host_together(1);
     for (int i = 0; i < 8; i++) f.x[i] = v;
 }
-template <int D, class E, class OA, class OB> static inline void mma_sync(fragment<accumulator, 16, 16, D, float> &d, const fragment<matrix_a, 16, 16, D, E, OA> &a,
-    const fragment<matrix_b, 16, 16, D, E, OB> &b, const fragment<accumulator, 16, 16, D, float> &c) {
+template <int D, class E, class OA, class OB>
+static inline void mma_sync(fragment<accumulator, 16, 16, D, float> &d, const fragment<matrix_a, 16, 16, D, E, OA> &a,
+                            const fragment<matrix_b, 16, 16, D, E, OB> &b,
+                            const fragment<accumulator, 16, 16, D, float> &c) {
     cuda_host_together(2);
     for (int e = 0; e < 8; e++) {
         int at = (int)threadIdx.x % 32 + 32 * e, i = at / 16, j = at % 16;
@@ -85,7 +91,8 @@ template <int D, class E, class OA, class OB> static inline void mma_sync(fragme
         d.x[e] = sum;
     }
 }
-template <int D> static inline void store_matrix_sync(float *p, const fragment<accumulator, 16, 16, D, float> &f, unsigned ldm, layout_t layout) {
+template <int D> static inline void store_matrix_sync(float *p, const fragment<accumulator, 16, 16, D, float> &f,
+                                                      unsigned ldm, layout_t layout) {
     cuda_host_warp(p, ldm, sizeof(float));
     if (ldm < 16) cuda_host_die("a fragment wider than its rows");
     for (int e = 0; e < 8; e++) {
