@@ -1050,7 +1050,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 // and then the blocks. Convolutions and their gradients keep the same bound; with EAGER_OPENBLAS large products are
 // added up as OpenBLAS does it. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and
 // bfloat16); other sums are those of its libraries and kernels. The order of the terms depends on the shapes and the
-// layout, never on threads (but OpenBLAS's may), so the same operands always give the same bits.
+// layout, never on threads, except where OpenBLAS adds up, so the same operands always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once,
@@ -12748,9 +12748,9 @@ static EGI_NOINLINE int64_t egi_operand_repeats_any(const eg_tensor *a, const eg
     return i || lead ? 0 : -times;
 }
 EGI_AS_TOLD
-// How many elements of b, a row or a column of few elements and of no more axes than a, are one after the other in the
-// shape of a: all, if they are repeated as a whole, or each of them so many times over, as a negative number. 0: b is
-// neither.
+// How many elements of b, a row or a column of few elements, are one after the other in the shape of a: all, if they are
+// repeated as a whole, or each of them so many times over, as a negative number. 0: b is neither. b has an axis, and no
+// more than a.
 static inline int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
 #ifndef EGI_FOR_SIZE
     const int last = b->rank - 1;
