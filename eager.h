@@ -12748,9 +12748,9 @@ static EGI_NOINLINE int64_t egi_operand_repeats_any(const eg_tensor *a, const eg
     return i || lead ? 0 : -times;
 }
 EGI_AS_TOLD
-// How many elements of b, a row or a column of few elements, are one after the other in the shape of a: all, if they are
-// repeated as a whole, or each of them so many times over, as a negative number. 0: b is neither. b has an axis, and no
-// more than a.
+// How many elements of b, a row or a column of few elements, are one after the other in the shape of a: all, if they
+// are repeated as a whole, or each of them so many times over, as a negative number. 0: b is neither. b has an axis,
+// and no more than a.
 static inline int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
 #ifndef EGI_FOR_SIZE
     const int last = b->rank - 1;
