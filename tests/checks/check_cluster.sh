@@ -894,6 +894,8 @@ int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided) { return
 int MPI_Finalize(void) {
     if (never_returns && eg_cluster_rank() == eg_cluster_size() - 1) raise(SIGSTOP);
     if (goes_first && eg_cluster_rank() == 1) _Exit(0);
+    FILE *arrived = fopen("finalized", "a");                // for the shell that plays this (play)
+    if (arrived && fputs("a rank\n", arrived) >= 0) fclose(arrived);
     return PMPI_Finalize();
 }
 static void funneled(int argc, char **argv) {
@@ -1178,10 +1180,16 @@ files() {
         grep -q 'best_0' "$T/written" && grep -q 'backup_0/run' "$T/written"
 }
 # Each ends in time, and says that all is well.
+# Where mpirun stands still for some seconds while MPI ends, Open MPI's ranks wait for it no longer, and it says that
+# they exited "improperly" (a stopped mpirun shows so each time). If all had come to MPI_Finalize, they play once more.
+ends_late() { grep -q 'exiting improperly' "$T/play.log" && [ "$(grep -c . "$T/finalized")" = "$1" ]; }
 play() {                                                       # what, how many ranks
-    (cd "$T" && rm -f ./*.csv && timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
-    status=$?
-    cat "$T/play.log"
+    for turn in 1 2; do
+        (cd "$T" && rm -f ./*.csv finalized && timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
+        status=$?
+        cat "$T/play.log"
+        if [ $status = 0 ] || ! ends_late "$2"; then break; fi
+    done
     [ $status = 0 ] && grep -q '^all is well$' "$T/play.log"
 }
 one_thread() { timeout 60 "$T/ranks" funneled >"$T/play.log" 2>&1 </dev/null; cat "$T/play.log"; grep -q '^all is well$' "$T/play.log"; }
