@@ -894,8 +894,11 @@ int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided) { return
 int MPI_Finalize(void) {
     if (never_returns && eg_cluster_rank() == eg_cluster_size() - 1) raise(SIGSTOP);
     if (goes_first && eg_cluster_rank() == 1) _Exit(0);
-    FILE *arrived = fopen("finalized", "a");                // for the shell that plays this (play)
-    if (arrived && fputs("a rank\n", arrived) >= 0) fclose(arrived);
+    FILE *arrived = getenv("ARRIVED") ? fopen(getenv("ARRIVED"), "a") : NULL;     // of the shell that plays this (play)
+    if (arrived) {
+        fputs("a rank\n", arrived);
+        fclose(arrived);
+    }
     return PMPI_Finalize();
 }
 static void funneled(int argc, char **argv) {
@@ -1185,7 +1188,7 @@ files() {
 ends_late() { grep -q 'exiting improperly' "$T/play.log" && [ "$(grep -c . "$T/finalized")" = "$1" ]; }
 play() {                                                       # what, how many ranks
     for turn in 1 2; do
-        (cd "$T" && rm -f ./*.csv finalized && timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
+        (cd "$T" && rm -f ./*.csv finalized && ARRIVED=finalized timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
         status=$?
         cat "$T/play.log"
         if [ $status = 0 ] || ! ends_late "$2"; then break; fi
