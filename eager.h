@@ -12892,7 +12892,7 @@ typedef struct egi_near {
     int64_t size, count, each;              // bytes of an element, elements of a step and of the longest row there
     unsigned scalars;                       // bits of the operands that are single elements
     double value[3];
-    int64_t repeats[3];                     // of what is in a room, as egi_operand_repeats has it; else 0
+    int64_t repeats[3];                     // as egi_operand_repeats has it, where all steps read one place; else 0
     char *room;                             // free room for an operand
     char rooms[2 * EGI_NEAR_ROOM + 32];     // 32 for the alignment
 } egi_near;
@@ -12979,7 +12979,8 @@ static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor 
 // Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them has the
 // result's shape and the others are numbers, single elements, rows and columns. Returns that one. NULL: it is another
 // op, or an operand is no tensor.
-static EGI_NOINLINE const eg_tensor *egi_near_begin(egi_near *a, const egi_op *op, eg_tensor **in, const char **p) {
+static EGI_NOINLINE const eg_tensor *egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in,
+                                                    const char **p) {
     const eg_tensor *x = in[0];
     const int n = op->n_in;
     for (int i = 0; i < n; i++) {
@@ -13791,13 +13792,13 @@ void openblas_set_num_threads(int threads) __attribute__((weak));         // oth
 // Its threads and the team's spin on the same processors, so that with several a step of many products takes up to 1.6
 // times as long where ours are as fast, with AVX2 (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
-    double least = 1e6;
-#if EGI_X86
-    if (egi_isa_get() >= EGI_ISA_TILE_512) return false;
-    if (egi_isa_get() >= EGI_ISA_AVX2 && eg_num_threads() > 1) least = 5e8;
-#endif
-    if ((double)m * (double)n * (double)k < least || n < 64 || k < 128) return false;
+    const double terms = (double)m * (double)n * (double)k;
+    if (terms < 1e6 || n < 64 || k < 128) return false;
     if (m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
+#if EGI_X86
+    const int isa = egi_isa_get();
+    if (isa >= EGI_ISA_TILE_512 || (isa >= EGI_ISA_AVX2 && terms < 5e8 && eg_num_threads() > 1)) return false;
+#endif
 #if defined(__ELF__)
     static int told;                        // atomic
     const int threads = eg_num_threads();
