@@ -742,9 +742,10 @@ enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
     "the pointer is not to elements of this dtype: give the dtype that the data has, or raw bytes as (void *)"
 // room: how many bytes there are from the pointer on, where the compiler knows (an array, mostly with optimization),
 // else (size_t)-1.
-EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+EAGER_API eg_tensor *egi_tensor_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
 #ifdef EAGER_STATIC
-EGI_TWIN eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+EGI_TWIN eg_tensor *egi_tensor_from_typed_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room,
+                                             int pointed);
 #endif
 EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *data, void *user), void *user);
@@ -765,11 +766,11 @@ template <int dtype, class T> static inline int egi_dtype_pointed() {
     return egi_c_type<T>::value;
 }
 template <int known, class T>
-static inline __attribute__((always_inline)) eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
-    return egi_typed_from(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>());
+static inline __attribute__((always_inline)) eg_tensor *egi_tensor_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
+    return egi_tensor_from_typed(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>());
 }
-template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
-    return egi_typed_from(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
+template <int known> static inline eg_tensor *egi_tensor_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
+    return egi_tensor_from_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data,
@@ -795,7 +796,7 @@ template <int known> static inline eg_tensor *egi_host_number_cpp(eg_dtype dtype
     return egi_host_number_typed(dtype, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
 }
 #define EGI_KNOWN_DTYPE(dtype) (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : static_cast<int>(EG_NO_DTYPE))
-#define eg_from_data(dtype, ...) EGI_AT(eg_from_data, egi_from_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
+#define eg_from_data(dtype, ...) EGI_AT(eg_from_data, egi_tensor_from_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 #define eg_wrap_data(dtype, ...) EGI_AT(eg_wrap_data, egi_wrap_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 #define eg_read_into(...) EGI_AT(eg_read_into, egi_read_cpp(__VA_ARGS__))
 #define eg_host_number(dtype, ...) \
@@ -829,9 +830,9 @@ extern "C" {
                      EGI_TYPED_FROM(dtype)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
 #ifdef EAGER_STATIC
 #define EGI_TYPED_FROM(dtype) \
-    (__builtin_constant_p(dtype) && (dtype) == EG_FLOAT32 ? egi_typed_from_as : egi_typed_from)
+    (__builtin_constant_p(dtype) && (dtype) == EG_FLOAT32 ? egi_tensor_from_typed_as : egi_tensor_from_typed)
 #else
-#define EGI_TYPED_FROM(dtype) egi_typed_from
+#define EGI_TYPED_FROM(dtype) egi_tensor_from_typed
 #endif
 #define eg_from_data(dtype, shape, ...) \
     EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, EGI_PASTE(egi_data_, EGI_SERIAL), __VA_ARGS__))
@@ -4802,8 +4803,8 @@ typedef struct egi_thread {
     struct egi_recorder *observer;
     egi_function_call *functions;               // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
-    struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
-    struct egi_taped *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
+    struct egi_host_tape *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
+    struct egi_template *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
     egi_host_guard *guards;             // the innermost function of eg_host_call that runs for a list, or NULL
     struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
     int64_t assigned;                   // counts the assignments to variables
@@ -4846,7 +4847,7 @@ typedef struct egi_thread {
     char texts[8][320];
     unsigned next_text;
     char last_failure[256];             // the message of the latest error, whether or not it is pending
-    char explained[320];                // the latest text that egi_taped_explain has made, ...
+    char explained[320];                // the latest text that egi_template_explain has made, ...
     uint64_t explained_for;             // ... and the hash of all that the text follows from
     unsigned lent;                      // bits of the handles below that are lent
     eg_tensor numbers[8];               // handles of plain numbers, each for one op (egi_number_lend)
@@ -7177,7 +7178,7 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
                      "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %s",
                      (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), egi_dim_show(NULL, bytes)));
 }
-static eg_tensor *egi_from_data_as(eg_dtype dtype, eg_shape shape, const void *data) {
+static eg_tensor *egi_tensor_from_data_as(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
@@ -7189,14 +7190,17 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     egi_dtypes_reach();
     // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
     return dtype == EG_BOOL && data && egi_shape_valid("from_data", shape, dtype) && !egi_data_are_bools(data, shape)
-           ? eg_cast(egi_from_data_as(EG_UINT8, shape, data), EG_BOOL) : egi_from_data_as(dtype, shape, data);
+           ? eg_cast(egi_tensor_from_data_as(EG_UINT8, shape, data), EG_BOOL)
+           : egi_tensor_from_data_as(dtype, shape, data);
 }
-EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
+EAGER_API eg_tensor *egi_tensor_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
     return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
 }
 #ifdef EAGER_STATIC
-EGI_TWIN eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
-    return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? egi_from_data_as(dtype, shape, data) : NULL;
+EGI_TWIN eg_tensor *egi_tensor_from_typed_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room,
+                                             int pointed) {
+    if (!egi_pointer_fits("from_data", dtype, shape, room, pointed)) return NULL;
+    return egi_tensor_from_data_as(dtype, shape, data);
 }
 #endif
 EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *),
@@ -11088,7 +11092,7 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_STEP_64 = 16 };     // in float32; 
 EGI_EVERYWHERE uint32_t egi_angle_beyond(float x) { return 0x48000000u - (egi_bits_of(x) & 0x7fffffffu); }
 EGI_EVERYWHERE uint64_t egi_angle_beyond_64(double x) { return 0x4100000000000000u - (egi_bits64_of(x) & INT64_MAX); }
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
-static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
+static int64_t egi_angle_find_far(int64_t i, int64_t n, const float *x) {
     for (; n - i >= 16; i += 16) {
         uint32_t most = 0;
         for (int j = 0; j < 16; j++) most |= egi_angle_beyond(x[i + j]);
@@ -11097,7 +11101,7 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     while (i < n && !egi_angle_is_far(x[i])) i++;
     return i;
 }
-static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
+static int64_t egi_angle_find_far_64(int64_t i, int64_t n, const double *x) {
     for (; n - i >= 16; i += 16) {
         uint64_t most = 0;
         for (int j = 0; j < 16; j++) most |= egi_angle_beyond_64(x[i + j]);
@@ -11182,7 +11186,7 @@ enum { EGI_SINES_BLOCK = 1024 };
         for (int64_t m; n > 0; n -= m, x += m, y += m) { \
             m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
             if (!near_0(m, x, y, quarters)) continue; \
-            for (int64_t i = 0; (i = egi_find_far##SIZE(i, m, x)) < m; i++) \
+            for (int64_t i = 0; (i = egi_angle_find_far##SIZE(i, m, x)) < m; i++) \
                 y[i] = egi_sine_far##SIZE(x[i], quarters); \
         } \
     }
@@ -11242,7 +11246,7 @@ EGI_LONG_SINES_NEAR(egi_sines_avx512_f64, EGI_AVX512, double, uint64_t, EGI_STEP
 #define EGI_LONG_FAR(word, loop, near) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         near(n, x, z, out); \
-        for (int64_t i = 0; (i = egi_find_far(i, n, (const float *)x)) < n; i++) \
+        for (int64_t i = 0; (i = egi_angle_find_far(i, n, (const float *)x)) < n; i++) \
             ((float *)out)[i] = egi_f32##word(((const float *)x)[i]); \
     }
 #if EGI_WIDE_PROGRAMS
@@ -12399,12 +12403,12 @@ static EGI_COLD bool egi_observer_read(const char *function, const eg_tensor *x,
 // What the host does in the middle of ops, as args.variant: all but the first kind have effects that cannot be undone.
 enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EGI_WORK_CALLS, EGI_WORK_CALL_TAPE,
        EGI_WORK_CALL_GRADIENT, EGI_WORK_SENDS };
-static eg_backend *egi_work_backend(const egi_args *args) {
+static eg_backend *egi_host_work_backend(const egi_args *args) {
     const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
     return x ? egi_backend_of(x) : egi_backend_here();
 }
 // The error that an op has raised came of the values that it was given: a replay fails there, too. Returns false.
-static EGI_COLD bool egi_observe_failed(void) {
+static EGI_COLD bool egi_observer_failed(void) {
     egi_recorder *r = egi_this.observer;
     if (r && r->failed) r->failed(r);
     return false;
@@ -12413,7 +12417,7 @@ static EGI_COLD bool egi_observe_failed(void) {
 // function does it at each replay with a copy of the parameters, `size` bytes without padding.
 static bool egi_host_work(egi_kernel_function *check, const egi_args *args, size_t size) {
     egi_recorder *r = egi_this.observer;
-    return r && r->check ? r->check(r, check, args, size) : check(egi_work_backend(args), args);
+    return r && r->check ? r->check(r, check, args, size) : check(egi_host_work_backend(args), args);
 }
 static bool egi_host_check(egi_kernel_function *check, eg_tensor *x, eg_tensor *y, const void *parameters,
                            size_t size) {
@@ -12440,7 +12444,7 @@ static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int
     return egi_this.observer->op(egi_this.observer, op, in, n, attr, out, n_out);
 }
 // Whether what is no op's own result, but a gradient's, passes the NaN trap, now and at each replay.
-static EGI_COLD bool egi_observe_gradient(const char *name, eg_tensor *const *in, int n, eg_tensor *dx) {
+static EGI_COLD bool egi_observer_gradient(const char *name, eg_tensor *const *in, int n, eg_tensor *dx) {
     egi_recorder *r = egi_this.observer;
     if (!egi_this.trap(name, in, n, &dx, 1)) return false;
     if (r && r->trapped) r->trapped(r, name, in, n, &dx, 1);
@@ -12536,7 +12540,7 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
     char text[512];
     egi_trap_text(text, sizeof text, out[bad], in, n);
     egi_fail(EG_ERROR_NONFINITE, name, "made %lld NaN or infinite elements of %s", (long long)count, text);
-    return egi_observe_failed();
+    return egi_observer_failed();
 }
 
 // ---- elementwise rows
@@ -12887,7 +12891,9 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
 // The most bytes of rows and columns that are written out at a time, and of single elements.
 enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_ROOM = EGI_NEAR_BYTES + 32, EGI_NEAR_ROW = 1024, EGI_NEAR_ROWS = 4,
        EGI_NEAR_FILLED = 512 };
-typedef struct egi_near {
+// An op on the CPU of few elements, some of whose operands are numbers, single elements, rows or columns. It runs in
+// steps of as many elements as fit into the rooms, where those operands are written out.
+typedef struct egi_small_op {
     const eg_tensor *x;                     // has the result's shape and dtype
     int64_t size, count, each;              // bytes of an element, elements of a step and of the longest row there
     unsigned scalars;                       // bits of the operands that are single elements
@@ -12895,7 +12901,7 @@ typedef struct egi_near {
     int64_t repeats[3];                     // as egi_operand_repeats has it, where all steps read one place; else 0
     char *room;                             // free room for an operand
     char rooms[2 * EGI_NEAR_ROOM + 32];     // 32 for the alignment
-} egi_near;
+} egi_small_op;
 // Writes the plain number y as an element of x's dtype; false: it does not fit.
 static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
     if (x->dtype > EG_FLOAT64 && egi_bools_reached &&
@@ -12906,7 +12912,7 @@ static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y,
 }
 // Where operand i, a row or a column, is read in the first step: written out into a room, or, of a long row, in place.
 // NULL: it is neither, or too long.
-static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_tensor *y, int i) {
+static EGI_NOINLINE const char *egi_operand_near_repeated(egi_small_op *a, const eg_tensor *y, int i) {
     const int64_t repeats = egi_operand_repeats(a->x, y), each = repeats < 0 ? -repeats : repeats,
                   unit = each * a->size, all = a->count * a->size;
     char *const room = a->room;
@@ -12927,7 +12933,7 @@ static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_
     return room;
 }
 // Where operand i may be read in the first step: in place, in value[i] or in a room. NULL: it has another form.
-static EGI_NOINLINE const char *egi_operand_near(egi_near *a, const egi_op *op, const eg_tensor *y, int i) {
+static EGI_NOINLINE const char *egi_operand_near(egi_small_op *a, const egi_op *op, const eg_tensor *y, int i) {
     const eg_tensor *const x = a->x;
     const char *from = y->data;
     char *const room = a->room;
@@ -12958,8 +12964,8 @@ static EGI_NOINLINE const char *egi_operand_near(egi_near *a, const egi_op *op, 
     return room;
 }
 // Runs the steps after the first.
-static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor *const *in, const char **p, char *out,
-                                       int64_t out_size) {
+static EGI_NOINLINE void egi_small_op_rest(const egi_op *op, egi_small_op *a, eg_tensor *const *in, const char **p,
+                                           char *out, int64_t out_size) {
     const eg_tensor *const x = a->x;
     const int64_t bytes = a->count * a->size;
     egi_loop *const loop = egi_program_compiled(op, 0, x->dtype, a->count, a->scalars);
@@ -12979,8 +12985,8 @@ static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor 
 // Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them has the
 // result's shape and the others are numbers, single elements, rows and columns. Returns that one. NULL: it is another
 // op, or an operand is no tensor.
-static EGI_NOINLINE const eg_tensor *egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in,
-                                                    const char **p) {
+static EGI_NOINLINE const eg_tensor *egi_small_op_begin(egi_small_op *a, const egi_op *op, eg_tensor *const *in,
+                                                        const char **p) {
     const eg_tensor *x = in[0];
     const int n = op->n_in;
     for (int i = 0; i < n; i++) {
@@ -13017,7 +13023,7 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_rare(const egi_op *op, eg_tensor 
 static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor **in) {
     eg_tensor *out;
     const char *p[5];
-    egi_near a;
+    egi_small_op a;
     const int n = op->n_in;
     // The common case takes few checks, and on the CPU the loop of a small op is called without a launch. An observer
     // takes what was not launched for an op of one or two tensors.
@@ -13025,7 +13031,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor **in) {
     if (x) {
         a.count = x->size;
         a.scalars = 0;
-    } else x = egi_near_begin(&a, op, in, p);
+    } else x = egi_small_op_begin(&a, op, in, p);
     if (x) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
@@ -13036,7 +13042,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor **in) {
             egi_object_release(&out->object);
             return NULL;
         }
-        if (a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[out->dtype].size);
+        if (a.count < x->size) egi_small_op_rest(op, &a, in, p, out->data, egi_dtypes[out->dtype].size);
     } else out = egi_elementwise_rare(op, in);
     if (!out) return NULL;
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
@@ -13209,7 +13215,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             egi_object_release(&out->object);
             out = NULL;
         }
-        if (out && egi_this.trap && !egi_observe_gradient(op->name, in, 5, out)) {
+        if (out && egi_this.trap && !egi_observer_gradient(op->name, in, 5, out)) {
             egi_object_release(&out->object);
             out = NULL;
         }
@@ -13831,8 +13837,8 @@ static inline egi_v16_f64 egi_vector_fma_f64(egi_v16_f64 s, egi_v16_f64 b, egi_v
     __asm__("fmla %0.2d, %1.2d, %2.2d" : "+w"(c) : "w"(b), "w"(s));
     return c;
 }
-static inline float egi_one_fma_f32(float s, float b, float c) { return fmaf(s, b, c); }
-static inline double egi_one_fma_f64(double s, double b, double c) { return fma(s, b, c); }
+static inline float egi_scalar_fma_f32(float s, float b, float c) { return fmaf(s, b, c); }
+static inline double egi_scalar_fma_f64(double s, double b, double c) { return fma(s, b, c); }
 #endif
 
 // Nanoseconds that a product takes for each term and each byte of an element, roughly: the one number by which
@@ -14050,7 +14056,7 @@ static egi_tile_kind egi_tile_best(const egi_gemm_kernels *of, int64_t n) {
     return of->tile;
 }
 // Copies n bytes, a multiple of 4, in pieces of 32 or 16, of which the last one may overlap.
-EGI_NOINLINE static void egi_few_copy(int64_t n, const char *from, char *to) {
+EGI_NOINLINE static void egi_bytes_copy(int64_t n, const char *from, char *to) {
     if (n >= 32) {
         for (int64_t q = 0; q < n - 32; q += 32) memcpy(to + q, from + q, 32);
         memcpy(to + n - 32, from + n - 32, 32);
@@ -14075,9 +14081,9 @@ static void egi_tile_put(const egi_tile_kind *tile, int64_t rows, int64_t cols, 
     }
     char edge[EGI_MOST_MR * EGI_TILE_BYTES] __attribute__((aligned(64))), *to = (char *)c;
     if (add) memset(edge, 0, (size_t)(tile->mr * width));
-    for (int64_t r = 0; add && r < rows; r++) egi_few_copy(cols * size, to + r * ldc * size, edge + r * width);
+    for (int64_t r = 0; add && r < rows; r++) egi_bytes_copy(cols * size, to + r * ldc * size, edge + r * width);
     tile->run(k, row, astep, b, bstep, edge, tile->nr, add);
-    for (int64_t r = 0; r < rows; r++) egi_few_copy(cols * size, edge + r * width, to + r * ldc * size);
+    for (int64_t r = 0; r < rows; r++) egi_bytes_copy(cols * size, edge + r * width, to + r * ldc * size);
 }
 
 // Packs op(A) (m, k) into panels of a tile's rows, column after column. The last panel may have fewer rows; the places
@@ -14136,7 +14142,7 @@ EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, in
             // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
             for (char *row = panel + p * width; row < last; row += width * depth)
                 for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
-            if (rest) egi_few_copy(rest * size, at, last + p * width);
+            if (rest) egi_bytes_copy(rest * size, at, last + p * width);
         }
     }
 }
@@ -14453,7 +14459,7 @@ static void egi_gemm_by(const egi_gemm_right *r, int64_t m, const void *a, int64
 }
 EGI_AS_TOLD
 
-static void egi_zero(int64_t bytes, void *to) {
+static void egi_bytes_zero(int64_t bytes, void *to) {
     if (bytes > 0) memset(to, 0, (size_t)bytes);
 }
 // A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
@@ -14475,7 +14481,7 @@ static void egi_levels_begin(egi_levels *s, const egi_gemm_kernels *of, int64_t 
     s->of = of;
     s->n = n;
     s->count = count;
-    egi_zero(n * (count - 1) * of->size, space);
+    egi_bytes_zero(n * (count - 1) * of->size, space);
     for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n * of->size;
 }
 // Reports that `added` arrays were added to level[0] since the last call.
@@ -14483,7 +14489,7 @@ static void egi_levels_step(egi_levels *s, int64_t added) {
     s->added[0] += added;
     for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
         s->of->add(s->n, s->level[i], s->level[i + 1]);
-        egi_zero(s->n * s->of->size, s->level[i]);
+        egi_bytes_zero(s->n * s->of->size, s->level[i]);
         s->added[i] = 0;
         s->added[i + 1]++;
     }
@@ -14526,7 +14532,7 @@ EGI_NOINLINE static void egi_conv_line(const egi_conv_kernels *of, const egi_win
     const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
     const int64_t size = of->gemm->size, cg = w->c / w->groups, pixel = cg * size, row = width * size;
     if (!line) {
-        for (int64_t o = 0; !back && o < count; o++) egi_zero(a.taps * pixel, columns + o * row);
+        for (int64_t o = 0; !back && o < count; o++) egi_bytes_zero(a.taps * pixel, columns + o * row);
         return;
     }
     if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
@@ -14548,9 +14554,9 @@ EGI_NOINLINE static void egi_conv_line(const egi_conv_kernels *of, const egi_win
                 if (n > 0) of->gemm->add(n * cg, columns + left * pixel, line + (at + left) * pixel);
                 continue;
             }
-            egi_zero(left * pixel, columns);
+            egi_bytes_zero(left * pixel, columns);
             if (n > 0) memcpy(columns + left * pixel, line + (at + left) * pixel, (size_t)(n * pixel));
-            egi_zero((a.taps - right) * pixel, columns + right * pixel);
+            egi_bytes_zero((a.taps - right) * pixel, columns + right * pixel);
         }
         return;
     }
@@ -14563,8 +14569,8 @@ EGI_NOINLINE static void egi_conv_line(const egi_conv_kernels *of, const egi_win
             of->pieces_add(last - first, cg, columns + first * row, width,
                            line + (offset + first * a.stride) * w->c * size, a.stride * w->c);
         for (int64_t o = 0; !back && o < count; o++) {
-            if (o < first || o >= last) egi_zero(pixel, columns + o * row);
-            else egi_few_copy(pixel, line + (offset + o * a.stride) * w->c * size, columns + o * row);
+            if (o < first || o >= last) egi_bytes_zero(pixel, columns + o * row);
+            else egi_bytes_copy(pixel, line + (offset + o * a.stride) * w->c * size, columns + o * row);
         }
     }
 }
@@ -14649,7 +14655,7 @@ static void egi_conv_parts_begin(egi_conv_job *j, int64_t n, char *space) {
     const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
     char *levels = space + (j->parts - own) * n * j->size;
     // A part that is summed by lines is cleared shortly before its terms come.
-    if (!j->lines) egi_zero((j->parts - own) * n * j->size, space);
+    if (!j->lines) egi_bytes_zero((j->parts - own) * n * j->size, space);
     for (int64_t q = 0; q < j->parts; q++)
         egi_levels_begin(&j->sums[q], j->of->gemm, n, q < own ? j->f : space + (q - own) * n * j->size, j->levels,
                          levels + q * (j->levels - 1) * n * j->size);
@@ -14859,9 +14865,9 @@ static const char *egi_conv_run_over(const egi_conv_grid *g, const char *line, i
     const int64_t each = g->w.c * g->size, in = g->w.axis[2].in, pixels = g->run / (g->w.c / g->w.groups),
                   left = egi_max64(-iw, 0), right = egi_min64(in - iw, pixels);
     if (iw >= in || iw + pixels <= 0) return zeros;
-    egi_zero(left * each, copy);
+    egi_bytes_zero(left * each, copy);
     memcpy(copy + left * each, line + (iw + left) * each, (size_t)((right - left) * each));
-    egi_zero((pixels - right) * each, copy + right * each);
+    egi_bytes_zero((pixels - right) * each, copy + right * each);
     return copy;
 }
 // For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
@@ -14900,7 +14906,7 @@ static void egi_conv_tile(const egi_conv_grid *g, int64_t k, const void *const *
     g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
     for (int64_t r = 0; r < rows; r++)
         if (add) g->of->gemm->add(cols, edge + r * nr * size, to[r] + j * size);
-        else egi_few_copy(cols * size, edge + r * nr * size, to[r] + j * size);
+        else egi_bytes_copy(cols * size, edge + r * nr * size, to[r] + j * size);
 }
 // A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
 // are written; even[r]: the tile that begins with it writes rows that lie one step apart.
@@ -14937,7 +14943,7 @@ static void egi_conv_block_rows(const egi_conv_grid *g, int64_t kd, int64_t kh, 
             b->m += p->count;
         } else {
             for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++)
-                egi_zero(g->right.n * g->size, p->to + i * ldc * g->size);
+                egi_bytes_zero(g->right.n * g->size, p->to + i * ldc * g->size);
             b->whole = false;
             moved = true;
         }
@@ -15095,7 +15101,7 @@ static bool egi_conv_direct(egi_conv_job *j) {
         g.needs = needs;
         g.skips = skips;
         g.space = memory + j->shared * j->size;
-        for (int t = 0; t < most; t++) egi_zero(g.run * j->size, g.space + (t * needs + block * g.run) * j->size);
+        for (int t = 0; t < most; t++) egi_bytes_zero(g.run * j->size, g.space + (t * needs + block * g.run) * j->size);
         egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, egi_conv_grid_run, &g);
     }
     egi_space_give(memory);
@@ -15173,15 +15179,15 @@ static void egi_conv_line_copy(const egi_conv_job *j, int64_t l, int64_t kd, int
     const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups,
                   size = j->size, pixel = cg * size;
     if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
-        egi_zero(pixels * pixel, to);
+        egi_bytes_zero(pixels * pixel, to);
         return;
     }
     const char *from = j->x + (((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg) * size;
     const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
-    egi_zero(left * pixel, to);
+    egi_bytes_zero(left * pixel, to);
     if (w->groups == 1) memcpy(to + left * pixel, from, (size_t)(n * pixel));
     else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * pixel, from + i * w->c * size, (size_t)pixel);
-    egi_zero((pixels - left - n) * pixel, to + (left + n) * pixel);
+    egi_bytes_zero((pixels - left - n) * pixel, to + (left + n) * pixel);
 }
 // Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
 // transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
@@ -15210,7 +15216,7 @@ static void egi_conv_lines_copied(const egi_conv_job *j, const egi_conv_lines *s
                   used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
     const int64_t size = j->size;
     char *x = j->space + egi_this.slot * s->elements * size, *dy = x + s->lines * s->pixels * cg * size;
-    egi_zero(k * ((n1 - n0 + nr - 1) / nr * nr) * size, dy);
+    egi_bytes_zero(k * ((n1 - n0 + nr - 1) / nr * nr) * size, dy);
     for (int64_t l = 0; l < m; l++)
         egi_panel_pack_b(&tile, false, out, n1 - n0, j->y + ((l0 + l) * out * w->oc + j->group * og + n0) * size,
                          w->oc, dy + l * s->outs * nr * size, k);
@@ -15231,7 +15237,7 @@ EGI_NOINLINE static void egi_conv_lines_pack(const egi_conv_job *j, const egi_co
         char *to = dy + (l * s->outs + o0) * nr * size,
              *from = j->y + (((l0 + l) * j->w->axis[2].out + o0) * oc + n0) * size;
         if (!zeros) egi_panel_pack_b(&tile, false, o1 - o0, n1 - n0, from, oc, to, depth);
-        else for (int64_t n = n0; n < n1; n += nr) egi_zero((o1 - o0) * nr * size, to + (n - n0) * depth * size);
+        else for (int64_t n = n0; n < n1; n += nr) egi_bytes_zero((o1 - o0) * nr * size, to + (n - n0) * depth * size);
     }
 }
 // The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
@@ -15278,7 +15284,7 @@ static void egi_conv_lines_run(void *context, int64_t begin, int64_t end) {    /
     const egi_conv_lines s = egi_conv_lines_of(j->of->gemm, j->w);
     const int64_t og = j->w->oc / j->w->groups;
     for (int64_t q = begin; q < end; q++) {
-        if (q > 0 && j->group == 0) egi_zero(j->sums[q].n * j->size, j->sums[q].level[j->sums[q].count - 1]);
+        if (q > 0 && j->group == 0) egi_bytes_zero(j->sums[q].n * j->size, j->sums[q].level[j->sums[q].count - 1]);
         for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
             egi_conv_lines_add(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og * j->size);
             egi_levels_step(&j->sums[q], j->adds);
@@ -15492,9 +15498,9 @@ static bool egi_conv_compute(const egi_conv_kernels *of, const egi_windows *w, c
     const bool alike = depthwise && w->c == w->oc;
     bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
     for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
-    if (what == 1 && !whole) egi_zero(w->n * egi_windows_in(w) * w->c * j.size, x);
-    if (what == 2) egi_zero(j.width * w->oc * j.size, f);
-    if (what == 0 && (j.width == 0 || (depthwise && !alike))) egi_zero(j.rows * w->oc * j.size, y);
+    if (what == 1 && !whole) egi_bytes_zero(w->n * egi_windows_in(w) * w->c * j.size, x);
+    if (what == 2) egi_bytes_zero(j.width * w->oc * j.size, f);
+    if (what == 0 && (j.width == 0 || (depthwise && !alike))) egi_bytes_zero(j.rows * w->oc * j.size, y);
     if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
     if (depthwise) return egi_conv_depthwise(&j);
     if (direct) return egi_conv_direct(&j);
@@ -15823,7 +15829,8 @@ EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program 
 // The interpreter for a joined program (TRACED FUNCTIONS). Of many elements, with AVX-512, whole passes go by twelve
 // vectors, which no program without traced functions has. Of the rest, operands and results lie further on.
 #if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
-static void egi_joined_run_many(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
+static void egi_program_run_joined(const egi_program *p, int64_t n, const void *const *in, unsigned scalars,
+                                   void *out) {
     const int64_t rest = n % (12 * 16), done = n - rest;
     const void *from[EGI_PROGRAM_FIRST_TILE];
     egi_run_avx512_f32_many(p, done, in, scalars, out);
@@ -15836,10 +15843,10 @@ static void egi_joined_run_many(const egi_program *p, int64_t n, const void *con
                                                      (char *)out + (p->bytes & 1 ? done : 4 * done));
 }
 #endif
-static egi_program_runner *egi_joined_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
+static egi_program_runner *egi_program_joined_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
 #if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
     enum { MANY = 4096 };
-    if (wide && dtype == EG_FLOAT32 && n >= MANY && egi_program_takes_512(p, n)) return egi_joined_run_many;
+    if (wide && dtype == EG_FLOAT32 && n >= MANY && egi_program_takes_512(p, n)) return egi_program_run_joined;
 #endif
     return egi_program_runner_of(p, dtype, wide, n);
 }
@@ -16474,14 +16481,14 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
 // Gives this program what computes with bools, or in all dtypes (EGI_REACHED_LATER).
 #ifdef EAGER_STATIC
 #define EGI_REACH(pointer, object) __atomic_store_n(&(pointer), object, __ATOMIC_RELAXED)
-static EGI_COLD void egi_reached(bool *flag) {
+static EGI_COLD void egi_flag_set(bool *flag) {
     bool no = false;
     __atomic_compare_exchange_n(flag, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 static EGI_COLD void egi_bools_reach_first(void) {
     EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_bool);
     EGI_REACH(egi_integers_check, &egi_integers_check_all);
-    egi_reached(&egi_bools_reached);
+    egi_flag_set(&egi_bools_reached);
 }
 static EGI_COLD void egi_dtypes_reach_first(void) {
     egi_bools_reach_first();
@@ -16495,7 +16502,7 @@ static EGI_COLD void egi_dtypes_reach_first(void) {
     EGI_REACH(egi_reducers_sums[EG_UINT8], &egi_reducer_sums_u8);
     EGI_REACH(egi_convert_fast, &egi_convert_between);
     EGI_REACH(egi_gemm_others, &egi_gemm_kernels_of_others);
-    egi_reached(&egi_dtypes_reached);
+    egi_flag_set(&egi_dtypes_reached);
 }
 #undef EGI_REACH
 #endif
@@ -17632,15 +17639,17 @@ enum { EGI_OTHERS_COLUMNS = 64 };           // columns that are done at once whe
         } \
         for (int64_t i = 0; whole < half && i < w; i++) y[whole * step + i] = (float)last[whole * w + i]; \
     }
-EGI_PRODUCTS_OF_OTHERS(egi_others, )
+EGI_PRODUCTS_OF_OTHERS(egi_product_others, )
 #if EGI_WIDE_PROGRAMS
-EGI_PRODUCTS_OF_OTHERS(egi_others_avx2, EGI_AVX2)
+EGI_PRODUCTS_OF_OTHERS(egi_product_others_avx2, EGI_AVX2)
 #endif
 #undef EGI_PRODUCTS_OF_OTHERS
-typedef struct egi_others_job { const egi_args *args; int64_t strips, needs; int most; double *space; } egi_others_job;
+typedef struct egi_product_others_job {
+    const egi_args *args; int64_t strips, needs; int most; double *space;
+} egi_product_others_job;
 // Units are strips of columns; the last one takes what is left. Each thread has `needs` elements of space.
-static void egi_others_run(void *context, int64_t begin, int64_t end) {
-    const egi_others_job *job = (const egi_others_job *)context;
+static void egi_product_others_run(void *context, int64_t begin, int64_t end) {
+    const egi_product_others_job *job = (const egi_product_others_job *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
     const float *x = (const float *)(const void *)job->args->in[0]->data,
                 *g = (const float *)(const void *)job->args->in[1]->data;
@@ -17652,15 +17661,15 @@ static void egi_others_run(void *context, int64_t begin, int64_t end) {
                       at = o * p->n * p->inner + j;
 #if EGI_WIDE_PROGRAMS
         if (egi_cpu_has_avx2()) {
-            egi_others_avx2(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
+            egi_product_others_avx2(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
             continue;
         }
 #endif
-        egi_others(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
+        egi_product_others(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
     }
 }
 // Plans the job; returns how many bytes all its threads take.
-static int64_t egi_others_plan(egi_others_job *job, const egi_args *args) {
+static int64_t egi_product_others_plan(egi_product_others_job *job, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const int64_t strips = egi_max64(1, p->inner / EGI_OTHERS_COLUMNS),
                   width = p->inner - (strips - 1) * EGI_OTHERS_COLUMNS;
@@ -17673,16 +17682,16 @@ static int64_t egi_others_plan(egi_others_job *job, const egi_args *args) {
     return job->most * job->needs * (int64_t)sizeof *job->space;
 }
 static int64_t egi_space_product_grad(const egi_args *args) {
-    egi_others_job job;
-    return egi_space_of(egi_others_plan(&job, args));
+    egi_product_others_job job;
+    return egi_space_of(egi_product_others_plan(&job, args));
 }
 static bool egi_cpu_product_grad(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    egi_others_job job;
+    egi_product_others_job job;
     (void)b;
-    job.space = (double *)egi_space_take(egi_others_plan(&job, args));
+    job.space = (double *)egi_space_take(egi_product_others_plan(&job, args));
     if (!job.space) return egi_memory_fail("reduce_prod", 0);
-    egi_parallel_with(job.most, p->outer * job.strips, 0.5 * (double)args->in[0]->size, egi_others_run, &job);
+    egi_parallel_with(job.most, p->outer * job.strips, 0.5 * (double)args->in[0]->size, egi_product_others_run, &job);
     egi_space_give(job.space);
     return true;
 }
@@ -21097,7 +21106,7 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
 typedef struct egi_positions { const char *name; int64_t depth, along, rank, dims[EG_MAX_RANK]; } egi_positions;
 // Work of the host: writes the positions, as int64, and checks each index. Lists and graphs repeat it, for indices of
 // other lengths, too.
-static bool egi_work_positions(eg_backend *b, const egi_args *args) {
+static bool egi_host_work_positions(eg_backend *b, const egi_args *args) {
     const egi_positions *k = (const egi_positions *)args->parameters;
     eg_tensor *index = (eg_tensor *)(uintptr_t)args->in[0], *out = args->out[0];
     const int64_t n = out->size;
@@ -21131,7 +21140,7 @@ static eg_tensor *egi_positions_flat(const char *name, eg_tensor *index, eg_shap
     // The host reads whole tensors where they lie; of others it would make a copy in memory of its own.
     eg_tensor *whole = egi_contiguous(index);
     const egi_args args = { NULL, 0, { whole }, { y }, &k };
-    const bool ok = whole && (!y->size || egi_host_work(egi_work_positions, &args, sizeof k));
+    const bool ok = whole && (!y->size || egi_host_work(egi_host_work_positions, &args, sizeof k));
     if (whole) egi_object_release(&whole->object);
     if (!ok) { egi_object_release(&y->object); return NULL; }
     return egi_scope_own(y);
@@ -22151,14 +22160,14 @@ static bool egi_assertion_check(eg_backend *b, const egi_args *args) {
     eg_scope_end(scope);
     return holds;
 }
-static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
+static bool egi_assertion_make(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     const egi_assertion o = { name, tolerance };
     return egi_operand_alive(name, 0, a) && egi_operand_alive(name, 1, b) &&
            egi_host_check(egi_assertion_check, a, b, &o, sizeof o);
 }
-EAGER_API bool (eg_assert_equal)(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
+EAGER_API bool (eg_assert_equal)(eg_tensor *a, eg_tensor *b) { return egi_assertion_make("assert_equal", a, b, 0); }
 EAGER_API bool (eg_assert_near)(eg_tensor *a, eg_tensor *b, double tolerance) {
-    return egi_assert("assert_near", a, b, tolerance);
+    return egi_assertion_make("assert_near", a, b, tolerance);
 }
 EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("assert_shape", 0, x)) return false;
@@ -23302,7 +23311,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     else dx = egi_tape_unbroadcast(dx, &shape);
     *made = dx;
     // The NaN trap sees the ops that a user's backward function calls, but not a tensor that it filled itself.
-    if (egi_this.trap && user && !egi_observe_gradient(line->op->name, upstream, line->n_out, dx)) return false;
+    if (egi_this.trap && user && !egi_observer_gradient(line->op->name, upstream, line->n_out, dx)) return false;
     return egi_tape_slot_accumulate(grads, slot, dx, false);
 }
 // Whether dx[i] only needs adding, which is the common case: the library's own op made it, in the input's shape, and
@@ -24289,12 +24298,13 @@ EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *con
 }
 // The destination of implicit gradients, those for the variables that f used: `pairs` with room for `capacity` or, with
 // `lent`, two new lists. count: how many there are.
-typedef struct egi_implicit {
+typedef struct egi_gradient_pairs {
     eg_gradient_pair *pairs; int capacity, count; bool lent; egi_list *gradients, *variables;
-} egi_implicit;
+} egi_gradient_pairs;
 // Writes the pairs that have a gradient and keeps their tensors in the caller's scope. `pairs` is NULL if the caller
 // only counts.
-static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg_tensor *const *grads, int n) {
+static bool egi_gradient_pairs_write(egi_gradient_pairs *to, eg_tensor *const *variables, eg_tensor *const *grads,
+                                     int n) {
     bool ok = true;
     for (int i = 0; i < n; i++) to->count += grads[i] != NULL;
     if (to->lent) {
@@ -24318,7 +24328,7 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
 }
 // Runs f on a tape that watches each trainable variable which f reads: these are the sources. Returns f's value, in the
 // caller's scope.
-static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const *in, egi_implicit *to) {
+static eg_tensor *egi_gradient_pairs_find(eg_function1 *f, void *user, eg_tensor *const *in, egi_gradient_pairs *to) {
     if (!f) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "implicit_gradients", "the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
@@ -24333,7 +24343,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
     if (ok) {
         egi_tape_variables(tape, list);
         for (int i = 0; i < n; i++) eg_retain(list[i]);       // a tape that was read releases its variables
-        ok = eg_tape_gradients(tape, y, list, n, list + n) && egi_implicit_write(to, list, list + n, n);
+        ok = eg_tape_gradients(tape, y, list, n, list + n) && egi_gradient_pairs_write(to, list, list + n, n);
         for (int i = 0; i < n; i++) eg_release(list[i]);
     }
     egi_free(list);
@@ -24344,10 +24354,10 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
 EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in,
                                                      eg_gradient_pair *pairs, int capacity, int *count) {
     EGI_FAILS_AS("implicit_value_and_gradients");
-    egi_implicit to = { pairs, capacity, 0, false, NULL, NULL };
+    egi_gradient_pairs to = { pairs, capacity, 0, false, NULL, NULL };
     if (count) *count = 0;
     if (!egi_room_given("implicit_gradients", 0, pairs, capacity)) return NULL;
-    eg_tensor *y = egi_implicit_run(f, user, in, &to);
+    eg_tensor *y = egi_gradient_pairs_find(f, user, in, &to);
     if (count && y) *count = to.count;
     return y;
 }
@@ -24359,10 +24369,10 @@ EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *cons
 }
 EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables) {
     EGI_FAILS_AS("implicit_gradients_list");
-    egi_implicit to = { NULL, 0, 0, true, NULL, NULL };
+    egi_gradient_pairs to = { NULL, 0, 0, true, NULL, NULL };
     if (variables) *variables = egi_list_tensors(NULL);
     if (!EGI_LISTS_GIVEN("implicit_gradients", 1, variables, variables, variables)) return egi_list_tensors(NULL);
-    if (!egi_implicit_run(f, user, in, &to)) {
+    if (!egi_gradient_pairs_find(f, user, in, &to)) {
         egi_free(to.gradients);
         egi_free(to.variables);
         return egi_list_tensors(NULL);
@@ -25187,7 +25197,7 @@ static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
         rate = (eg_where)((eg_less_equal)(step, eg_number(s->boundaries[i])), eg_number(s->values[i]), rate);
     return rate;
 }
-static bool egi_piecewise_fits(const double *boundaries, const double *values, int64_t n) {
+static bool egi_schedule_piecewise_fits(const double *boundaries, const double *values, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (boundaries[i] != boundaries[i] || (i && boundaries[i] <= boundaries[i - 1]))
             return egi_fail(EG_ERROR_ARGUMENT, "piecewise_constant", "boundaries[%lld] is %g; it must be a number "
@@ -25202,7 +25212,7 @@ EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const doub
     // values has one element more
     bool given = EGI_LISTS_GIVEN("piecewise_constant", n, boundaries, values, values) &&
                  (values || EGI_LISTS_GIVEN("piecewise_constant", 1, values, values, values)) &&
-                 egi_piecewise_fits(boundaries, values, n);
+                 egi_schedule_piecewise_fits(boundaries, values, n);
     eg_schedule s = { given ? egi_rate_piecewise : egi_rate_refused, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries,
                       n };
     return s;
@@ -26084,7 +26094,7 @@ static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor
 typedef struct egi_given { eg_optimizer *opt; int64_t id, given; } egi_given;
 // Work of the host: notes whether a variable had a gradient. Variables come in the order of the call before, so the
 // search begins after the one found last.
-static bool egi_work_given(eg_backend *b, const egi_args *args) {
+static bool egi_host_work_given(eg_backend *b, const egi_args *args) {
     const egi_given *p = (const egi_given *)args->parameters;
     (void)b;
     for (int64_t i = 0, at = p->opt->next; i < p->opt->n_slots; i++, at++) {
@@ -26139,7 +26149,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         egi_slots *s = &opt->slots[p[i].slots];
         egi_variable_take(s->slot[EGI_MAX_SLOTS - 1], p[i].sum);
         const egi_given given = { opt, s->id, !update };
-        if (update || grads[i]) ok = egi_host_check(egi_work_given, opt->accumulated, NULL, &given, sizeof given);
+        if (update || grads[i]) ok = egi_host_check(egi_host_work_given, opt->accumulated, NULL, &given, sizeof given);
     }
     if (ok && accumulated) egi_variable_take(opt->accumulated, accumulated);
     if (ok && accumulated && opt->average) ok = opt->average->weighed(opt, update);
@@ -35053,25 +35063,25 @@ static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n)
     eg_scope_end(scope);
     return ok;
 }
-static bool egi_from_tensors_rule(eg_dataset *d) {
+static bool egi_dataset_from_tensors_rule(eg_dataset *d) {
     d->cardinality = 1;
     return true;
 }
-static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_dataset_from_tensors_next(egi_cursor *c, eg_tensor **out) {
     if (c->element > 0) return EG_END_OF_SEQUENCE;
     for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(c->d->tensors.x[i]);
     return EG_NEXT;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule,
-                                                  egi_from_tensors_next, NULL, NULL, false, NULL, NULL };
+static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_dataset_from_tensors_rule,
+                                                  egi_dataset_from_tensors_next, NULL, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
 // An element is row i of each tensor, so all have one number of rows, and the specs lose their first axis.
-static bool egi_from_slices_rule(eg_dataset *d) {
+static bool egi_dataset_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
         if (x->rank == 0)
@@ -35088,7 +35098,7 @@ static bool egi_from_slices_rule(eg_dataset *d) {
     return true;
 }
 // The next row of each tensor, lent without a copy.
-static eg_status egi_from_slices_pieces(egi_cursor *c, egi_piece *out) {
+static eg_status egi_dataset_from_slices_pieces(egi_cursor *c, egi_piece *out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
     for (int i = 0; i < c->d->n; i++) {
         out[i].x = c->d->tensors.x[i];
@@ -35103,8 +35113,9 @@ static int64_t egi_cursor_jump(egi_cursor *c, int64_t n) {
     return n < left ? n : left;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_pieces_next,
-                                                 egi_cursor_jump, NULL, false, NULL, egi_from_slices_pieces };
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_dataset_from_slices_rule,
+                                                 egi_pieces_next, egi_cursor_jump, NULL, false, NULL,
+                                                 egi_dataset_from_slices_pieces };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
@@ -35112,7 +35123,7 @@ EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n
 
 // An element is `size` rows (number[0]) from row i * shift (number[1]) on; rows at the end that fill no window are left
 // out.
-static bool egi_from_windows_rule(eg_dataset *d) {
+static bool egi_dataset_from_windows_rule(eg_dataset *d) {
     const eg_tensor *x = d->tensors.x[0];
     int64_t size = d->number[0], shift = d->number[1];
     if (x->rank == 0) return egi_fail(EG_ERROR_SHAPE, "dataset_from_windows", "a scalar has no rows");
@@ -35123,15 +35134,16 @@ static bool egi_from_windows_rule(eg_dataset *d) {
     d->spec[0].shape.dims[0] = size;
     return true;
 }
-static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_dataset_from_windows_next(egi_cursor *c, eg_tensor **out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
     out[0] = egi_element_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1],
                               c->d->number[0]);
     return out[0] ? EG_NEXT : EG_FAILED;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule,
-                                                  egi_from_windows_next, egi_cursor_jump, NULL, false, NULL, NULL };
+static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_dataset_from_windows_rule,
+                                                  egi_dataset_from_windows_next, egi_cursor_jump, NULL, false, NULL,
+                                                  NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
     if (!d) return NULL;
@@ -38184,7 +38196,7 @@ EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *v
 
 // Each dtype's name in the two formats (first rows: ORDER eg_dtype); then dtypes that this library lacks, with those as
 // which they are read.
-static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; } egi_stored[] = {
+static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; } egi_storage[] = {
     { "f4", "F32", 4, EG_FLOAT32 }, { "f8", "F64", 8, EG_FLOAT64 }, { "i4", "I32", 4, EG_INT32 },
     { "i8", "I64", 8, EG_INT64 },
     { "u1", "U8", 1, EG_UINT8 }, { "b1", "BOOL", 1, EG_BOOL }, { "f2", "F16", 2, EG_FLOAT16 },
@@ -38193,8 +38205,8 @@ static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; }
     { "u4", "U32", 4, EG_INT64 },
     { "u8", "U64", 8, EG_INT64 }
 };
-enum { EGI_STORED = sizeof egi_stored / sizeof egi_stored[0], EGI_STORED_I1 = EGI_DTYPES, EGI_STORED_I2, EGI_STORED_U2,
-       EGI_STORED_U4, EGI_STORED_U8 };
+enum { EGI_STORED = sizeof egi_storage / sizeof egi_storage[0], EGI_STORED_I1 = EGI_DTYPES, EGI_STORED_I2,
+       EGI_STORED_U2, EGI_STORED_U4, EGI_STORED_U8 };
 #define EGI_READABLE "bool, uint8, int8 to int64, uint16 to uint64, float16 to float64"
 EGI_AS_TOLD
 EGI_FAST
@@ -38215,7 +38227,7 @@ static void egi_bytes_turn(void *data, int64_t n, int size) {
 EGI_AS_TOLD
 EGI_SMALL
 // One element of a dtype that is read into a wider one. A uint64 beyond int64 becomes -1.
-static int64_t egi_stored_widened(int stored, const void *p) {
+static int64_t egi_storage_widened(int stored, const void *p) {
     switch (stored) {
         case EGI_STORED_I1: return *(const signed char *)p;
         case EGI_STORED_I2: { int16_t v; memcpy(&v, p, 2); return v; }
@@ -38278,12 +38290,12 @@ static bool egi_stream_read(egi_stream *s, void *to, int64_t n) {
 // Reads the next tensor from the stream; its size has been compared with the file's. The caller owns the reference.
 // turned: the file is big-endian.
 static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *shape, bool turned) {
-    eg_dtype dtype = egi_stored[stored].dtype;
+    eg_dtype dtype = egi_storage[stored].dtype;
     eg_backend *backend = egi_backend_here();
     const char *function = s->source->function;
     eg_tensor *x = egi_tensor_allocate("load", backend, dtype, shape);
     if (!x || !x->size) return x;
-    int64_t n = x->size, bytes = n * egi_stored[stored].size;
+    int64_t n = x->size, bytes = n * egi_storage[stored].size;
     bool direct = backend->host_reads && stored < EGI_DTYPES;
     if (s->source->most == INT64_MAX && !egi_source_bounded(s->source, bytes)) {
         egi_object_release(&x->object);
@@ -38291,14 +38303,14 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     }
     char *data = direct ? x->data : (char *)egi_alloc((size_t)bytes);
     bool ok = (data || egi_memory_fail(function, bytes)) && egi_stream_read(s, data, bytes);
-    if (ok && (turned != (EGI_BIG != 0))) egi_bytes_turn(data, n, egi_stored[stored].size);
+    if (ok && (turned != (EGI_BIG != 0))) egi_bytes_turn(data, n, egi_storage[stored].size);
     for (int64_t i = 0; ok && dtype == EG_BOOL && i < n; i++) data[i] = data[i] != 0;
     if (ok && stored >= EGI_DTYPES) {
-        int element = egi_dtypes[dtype].size, from = egi_stored[stored].size;
+        int element = egi_dtypes[dtype].size, from = egi_storage[stored].size;
         char *wide = (char *)egi_alloc((size_t)(n * element));
         ok = wide || egi_memory_fail(function, n * element);
         for (int64_t i = 0; ok && i < n; i++) {
-            int64_t v = egi_stored_widened(stored, data + i * from);
+            int64_t v = egi_storage_widened(stored, data + i * from);
             if (v < 0 && stored == EGI_STORED_U8) ok = egi_stream_fail(s, "a uint64 value is too large for int64");
             else egi_dtype_store_int(dtype, wide + i * element, v);
         }
@@ -38311,17 +38323,17 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     return NULL;
 }
 // *bytes becomes the tensor's size in the file. False if that overflows, or would with elements widened to 8 bytes.
-static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) {
-    *bytes = egi_stored[stored].size;
+static bool egi_storage_bytes(const eg_shape *shape, int stored, int64_t *bytes) {
+    *bytes = egi_storage[stored].size;
     for (int i = 0; i < shape->rank; i++) if (shape->dims[i] == 0) { *bytes = 0; return true; }
     for (int i = 0; i < shape->rank; i++) if (!egi_product_checked(*bytes, shape->dims[i], bytes)) return false;
-    return *bytes / egi_stored[stored].size <= INT64_MAX / 8;  // widened elements must be countable, too
+    return *bytes / egi_storage[stored].size <= INT64_MAX / 8;  // widened elements must be countable, too
 }
 
 // A tensor of this shape without memory for its values: a zero, repeated. The caller owns the reference.
-static eg_tensor *egi_stored_outline(int stored, const eg_shape *shape) {
+static eg_tensor *egi_storage_outline(int stored, const eg_shape *shape) {
     eg_shape scalar = { 0, { 0 } };
-    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_stored[stored].dtype, &scalar),
+    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_storage[stored].dtype, &scalar),
               *x = zero ? egi_tensor_alias_of_rank("load", zero, shape->rank) : NULL;
     if (zero) memset(zero->data, 0, (size_t)egi_dtypes[zero->dtype].size);
     if (zero) egi_object_release(&zero->object);
@@ -38414,7 +38426,7 @@ static bool egi_npy_shape(egi_npy *p, eg_shape *shape) {
     }
     return true;
 }
-// Reads the dtype: *stored is its row of egi_stored; *turned: bytes are in big-endian order.
+// Reads the dtype: *stored is its row of egi_storage; *turned: bytes are in big-endian order.
 static bool egi_npy_descr(egi_npy *p, int *stored, bool *turned) {
     char text[32];
     egi_npy_blank(p);
@@ -38424,7 +38436,7 @@ static bool egi_npy_descr(egi_npy *p, int *stored, bool *turned) {
     *turned = text[0] == '>';
     const char *code = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
     for (*stored = 0; *stored < EGI_STORED; ++*stored)
-        if (egi_stored[*stored].npy && !strcmp(egi_stored[*stored].npy, code)) break;
+        if (egi_storage[*stored].npy && !strcmp(egi_storage[*stored].npy, code)) break;
     if (*stored < EGI_STORED) return true;
     if (*code == 'O') return egi_npy_fault(p, "dtype object: Python objects are not read");
     char what[160];
@@ -38500,7 +38512,7 @@ static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortra
     if (length > EGI_NPY_MOST) return egi_stream_fail(s, "a .npy header of more than 10000 bytes");
     egi_npy p = { header, header + length, header, s->source->offset, s };
     if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, stored, turned, fortran, shape)) return false;
-    if (!egi_stored_bytes(shape, *stored, &data))
+    if (!egi_storage_bytes(shape, *stored, &data))
         return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
     if (data > s->size - s->given)
         return egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset,
@@ -38542,7 +38554,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
 static int egi_npy_write_header(char *text, const eg_tensor *x) {
     int at = 10;
     memcpy(text, "\x93NUMPY\1\0", 8);
-    const char *code = egi_stored[x->dtype].npy;
+    const char *code = egi_storage[x->dtype].npy;
     at += snprintf(text + at, 128, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", code[1] == '1' ? '|' : '<',
                    code);
     for (int i = 0; i < x->rank; i++) at += snprintf(text + at, 24, "%s%lld", i ? ", " : "", (long long)x->dims[i]);
@@ -38554,7 +38566,7 @@ static int egi_npy_write_header(char *text, const eg_tensor *x) {
 }
 enum { EGI_NPY_HEADER = 384 };
 static bool egi_npy_writable(const char *function, const char *name, const eg_tensor *x) {
-    return egi_stored[x->dtype].npy ||
+    return egi_storage[x->dtype].npy ||
            egi_fail(EG_ERROR_DTYPE, function,
                     "NumPy has no bfloat16, which '%.100s' is; eg_cast it, or write a safetensors file", name);
 }
@@ -38996,10 +39008,10 @@ static int egi_npz_later(egi_zip *z, egi_stream *s, eg_archive *a, const egi_mem
     int64_t bytes = 0;
     if (!w || !w->later || m->method != 0 || !strcmp(m->name, egi_metadata_name)) return 0;
     if (!egi_zip_enter(z, s, m) || !egi_npy_begin(s, &stored, &turned, &fortran, &shape)) return -1;
-    if (turned || fortran || !egi_stored_bytes(&shape, stored, &bytes) || !egi_archive_wants_later(w, stored, bytes))
+    if (turned || fortran || !egi_storage_bytes(&shape, stored, &bytes) || !egi_archive_wants_later(w, stored, bytes))
         return 0;
     const int64_t at = z->source->offset;
-    eg_tensor *x = egi_zip_whole(s, m->crc, m->name) ? egi_stored_outline(stored, &shape) : NULL;
+    eg_tensor *x = egi_zip_whole(s, m->crc, m->name) ? egi_storage_outline(stored, &shape) : NULL;
     bool ok = x && egi_archive_put("load_npz", a, m->name, x);
     if (ok) a->items[a->count - 1].at = at;
     if (x) egi_object_release(&x->object);
@@ -39067,7 +39079,7 @@ static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored
         if (!egi_stream_read(s, d, 4)) return false;
         shape->dims[i] = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | d[3];
     }
-    if (!egi_stored_bytes(shape, *stored, &bytes))
+    if (!egi_storage_bytes(shape, *stored, &bytes))
         return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
     if (bytes <= s->size - s->given) return true;
     return egi_file_fail(s->source->function, s->source->path, s->source->offset,
@@ -39211,8 +39223,8 @@ static bool egi_array_open(egi_array *a, const char *function, const char *path)
     if (!ok) { egi_array_close(a); return false; }
     a->start = a->source.offset;
     a->header = s->given;
-    a->dtype = egi_stored[a->stored].dtype;
-    a->bytes = egi_stored[a->stored].size;
+    a->dtype = egi_storage[a->stored].dtype;
+    a->bytes = egi_storage[a->stored].size;
     for (int i = 0; i < a->shape.rank; i++) if (a->shape.dims[i] == 0) a->bytes = 0;
     for (int i = 1; i < a->shape.rank && a->bytes; i++) a->bytes *= a->shape.dims[i];
     return true;
@@ -39375,7 +39387,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
             if (!first) egi_text_add(&head, ",", 1);
             first = false;
             egi_text_json(&head, a->items[i].name);
-            egi_text_printf(&head, ":{\"dtype\":\"%s\",\"shape\":[", egi_stored[x->dtype].safetensors);
+            egi_text_printf(&head, ":{\"dtype\":\"%s\",\"shape\":[", egi_storage[x->dtype].safetensors);
             for (int d = 0; d < x->rank; d++) egi_text_printf(&head, "%s%lld", d ? "," : "", (long long)x->dims[d]);
             egi_text_printf(&head, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + x->size * size));
             at += x->size * size;
@@ -39424,7 +39436,7 @@ static bool egi_safetensors_entry(const egi_json *j, int64_t node, egi_safe *t) 
                                                : "without data_offsets");
     const char *code = egi_json_string(j, dtype);
     for (t->stored = 0; code && t->stored < EGI_STORED; t->stored++)
-        if (!strcmp(egi_stored[t->stored].safetensors, code)) break;
+        if (!strcmp(egi_storage[t->stored].safetensors, code)) break;
     if (!code || t->stored == EGI_STORED) {
         snprintf(what, sizeof what, "dtype '%.20s' is none that can be read (%s, bfloat16)", code ? code : "?",
                  EGI_READABLE);
@@ -39451,7 +39463,7 @@ static bool egi_safetensors_entry(const egi_json *j, int64_t node, egi_safe *t) 
     t->end = place[1].integer;
     if (t->begin < 0 || t->end < t->begin) return egi_safetensors_fail(j, offsets, t->name,
                                                                        "its data ends before it begins");
-    if (!egi_stored_bytes(&t->shape, t->stored, &bytes))
+    if (!egi_storage_bytes(&t->shape, t->stored, &bytes))
         return egi_safetensors_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
     if (bytes == t->end - t->begin) return true;
     snprintf(what, sizeof what, "its shape and dtype need %lld bytes, its data_offsets say %lld", (long long)bytes,
@@ -39499,7 +39511,7 @@ static bool egi_safetensors_tensor(egi_stream *s, const egi_json *j, eg_archive 
         if (!egi_source_seek(s->source, at)) return false;
         s->left = s->size - at;
     }
-    eg_tensor *x = later ? egi_stored_outline(t->stored, &t->shape)
+    eg_tensor *x = later ? egi_storage_outline(t->stored, &t->shape)
                    : egi_stream_tensor(s, t->stored, &t->shape, false);
     bool ok = x && egi_archive_put(j->function, a, t->name, x);
     if (ok && later) a->items[a->count - 1].at = at;
@@ -43381,8 +43393,9 @@ EGI_AS_TOLD
 //   egi_arena_take     the memory of the temporaries, which the traces of a function share
 //   egi_trace_replay   runs the list
 //   egi_trace_differs  compares two lists (rechecks)
-//   egi_open_compare   finds what a list has in common with those of other lengths; egi_open_derive makes one from them
-//   egi_taped_record   writes a call on the outer tapes; egi_grad_call is its gradient
+//   egi_open_list_compare  finds what a list has in common with those of other lengths; egi_open_list_derive makes
+//                      one from them
+//   egi_taped_call_record  writes a call on the outer tapes; egi_grad_call is its gradient
 // Decisions. A tensor is identified by its buffer, so a trace retains all buffers that it has seen; `traced` in a
 // buffer counts these references, so that they do not change what is written in place. The body gets its inputs over
 // buffers of their own, so that none is mistaken for a captured tensor. Whether a captured buffer belongs to one
@@ -43495,7 +43508,7 @@ typedef struct egi_trace_run {
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
-typedef struct egi_taped egi_taped;
+typedef struct egi_template egi_template;
 typedef struct egi_taped_call egi_taped_call;
 // A variable that a function of eg_host_call has assigned before the body has used it; the memory that it had before,
 // or NULL; whether the body has used it since.
@@ -43560,7 +43573,7 @@ typedef struct egi_trace {
     egi_open_list *open;         // the open list from which it can be derived; NULL: it has its own trace
     int64_t length;
     egi_trace_run *runs;         // those not in use
-    egi_taped *taped;            // of a call that an outer tape records; else NULL
+    egi_template *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
 // A question of egi_host_reaches: whether the value of a variable, which the function holds, is at least `least`. The
 // answer of each such question is a part of the signature.
@@ -43610,17 +43623,17 @@ struct eg_function {
 };
 // What a differentiable eg_host_call keeps for its gradient: its function's tape, inputs and outputs, and, once that
 // tape was read, the gradients.
-typedef struct egi_hosted {
-    struct egi_hosted *next;
-    void (*end)(struct egi_hosted *k);
+typedef struct egi_host_tape {
+    struct egi_host_tape *next;
+    void (*end)(struct egi_host_tape *k);
     eg_tape tape;
     int n, m;
     bool read, custom;           // custom: as of its site
     int64_t address;             // its own, where a tensor shows it
     eg_tensor *in[8], *out[EGI_MAX_OUT], *dx[8];
-} egi_hosted;
-static void egi_hosted_end(egi_hosted *k) {
-    while (k) { egi_hosted *next = k->next; k->end(k); k = next; }
+} egi_host_tape;
+static void egi_host_tape_end(egi_host_tape *k) {
+    while (k) { egi_host_tape *next = k->next; k->end(k); k = next; }
 }
 static bool egi_functions_eager;                 // atomic
 static int egi_tracing;                          // under egi_lock: threads that trace now
@@ -43799,7 +43812,7 @@ typedef union egi_parameters {
 #undef EGI_PARAMS
 #undef EGI_PARAM_ARRAY
 #undef EGI_NO_PARAMS
-static void egi_keep_options(eg_optimizer_options *to, const eg_optimizer_options *from) {
+static void egi_optimizer_keep_options(eg_optimizer_options *to, const eg_optimizer_options *from) {
     for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT; i++) {
         const egi_field *f = &egi_optimizer_rows[i];
         if (f->kind != EGI_FIELD_OTHER) memcpy((char *)to + f->offset, (const char *)from + f->offset, f->size);
@@ -43808,7 +43821,7 @@ static void egi_keep_options(eg_optimizer_options *to, const eg_optimizer_option
 static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, void *room) {
 #define EGI_P(field) to->field = from->field;
 #define EGI_PS(field, n) memcpy(to->field, from->field, (size_t)from->n * sizeof *from->field);
-#define EGI_P_OPTIONS(field) egi_keep_options(&to->field, &from->field);
+#define EGI_P_OPTIONS(field) egi_optimizer_keep_options(&to->field, &from->field);
 #define EGI_PARAMS(type, fields) \
     const type *from = (const type *)parameters; \
     type *to = (type *)room; \
@@ -44321,7 +44334,7 @@ static void egi_capture_release(egi_capture *c) {
     egi_free(c);
 }
 static void egi_trace_steps_free(egi_trace *t);
-static void egi_taped_release(egi_taped *k);
+static void egi_template_release(egi_template *k);
 // Gives back a list's share in the functions that are a part of it. A trace holds a function's memory alone, not what
 // the function holds: it may have been released, and nobody calls it then.
 static void egi_trace_release_inlined(egi_trace *t) {
@@ -44362,7 +44375,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->signature);
     egi_free(t->out);
     egi_free(t->out_flags);
-    egi_taped_release(t->taped);
+    egi_template_release(t->taped);
     egi_trace_release_inlined(t);
     egi_free(t);
 }
@@ -44462,12 +44475,12 @@ static void egi_trace_end_branches(egi_trace *t) {
                 t->undoes = true;
     }
 }
-static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call);
+static int32_t egi_template_holders(const egi_place *p, const egi_taped_call *call);
 // How many references to a buffer the trace can explain: its own, those of variables and outputs, an input's handle,
 // and what outer tapes keep. If there are more, somebody outside holds the buffer.
 static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out,
                                  const egi_taped_call *call) {
-    int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_taped_holders(p, call);
+    int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_template_holders(p, call);
     for (int64_t k = 0; k < t->n_variables; k++) count += t->variables[k].variable->buffer == p->buffer;
     for (int i = 0; i < t->m; i++) {
         bool again = false;
@@ -45843,8 +45856,8 @@ static void egi_trace_forget_host(const egi_trace *t) {
     }
 }
 // Binds operands to this call's memory, and allocates what the call needs beside the arena; changes nothing yet.
-static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
-                           egi_taped_call *call);
+static bool egi_template_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
+                              egi_taped_call *call);
 static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                            egi_taped_call *call) {
     egi_trace_forget_host(t);
@@ -45888,7 +45901,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
         run->copied[i] = egi_tensor_allocate_as("copy", t->backend, (eg_dtype)x->dtype, &shape);
         if (!run->copied[i]) return false;
     }
-    return !call || egi_taped_bind(t, run, in, out, call);
+    return !call || egi_template_bind(t, run, in, out, call);
 }
 // An assignment: the variable takes over the buffer if that is fresh or another variable's, else a copy. Its former
 // value is kept until the replay's end, to undo.
@@ -46043,7 +46056,7 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     egi_formula_run e;
     for (int i = 0; i < g->count; i++) e.in[i] = handles[g->operand[i]].data;
     e.program = &g->program;
-    e.runner_of = egi_joined_runner_of;
+    e.runner_of = egi_program_joined_runner_of;
     e.dtype = g->dtype;
     if (g->flat && out->size < EGI_PARALLEL_SIZE)
         return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
@@ -46196,9 +46209,9 @@ static EGI_COLD bool egi_trace_lacked_memory(const egi_trace *t, int64_t n) {
 }
 // MANY PROCESSES: called after a replay has failed at that step. NULL: nothing was sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
-static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
-                                         eg_tensor *const *out);
-static void egi_taped_record_end(eg_tensor *holder, bool ok);
+static eg_tensor *egi_taped_call_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
+                                              eg_tensor *const *out);
+static void egi_taped_call_record_end(eg_tensor *holder, bool ok);
 // Runs all steps of t on this call's memory, and puts the call on the tapes before the first step that cannot be
 // undone, so that only a step can lack memory behind that one. A lack of memory leaves all as it was unless a step
 // wrote a variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone and raises no
@@ -46223,7 +46236,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     for (; ok; step++) {
         if (step == t->decided && *call) {                  // before anything happens that cannot be undone
             egi_context_leave(&replay);
-            ok = (holder = egi_taped_record_begin(call, t, in, out)) != NULL;
+            ok = (holder = egi_taped_call_record_begin(call, t, in, out)) != NULL;
             undoes = !ok;
             egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
             replay.of = t;
@@ -46239,7 +46252,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     }
     if (!ok && !run->strayed && egi_replay_failed) egi_replay_failed(t, step > 0 ? step - 1 : 0);
     egi_context_leave(&replay);
-    if (holder) egi_taped_record_end(holder, ok);
+    if (holder) egi_taped_call_record_end(holder, ok);
     egi_this.telling = telling;
     if (run->strayed || (!ok && (quiet || undoes || (clear && egi_trace_lacked_memory(t, step))))) {
         egi_trace_undo(t, run);
@@ -46295,7 +46308,7 @@ static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *
            (p->outside || q->outside ? p->buffer == q->buffer
                                      : egi_constants_equal(a->backend, p->buffer, q->buffer));
 }
-static bool egi_taped_equal(const egi_trace *a, const egi_trace *b);
+static bool egi_template_equal(const egi_trace *a, const egi_trace *b);
 // The first line in which the lists differ; -1: they are equal; EGI_OTHER_WAY: they are equal up to a branch whose bool
 // differed.
 enum { EGI_OTHER_WAY = -2 };
@@ -46313,7 +46326,7 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
         if (x->variant != y->variant) return EGI_OTHER_WAY;
     }
     if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
-    if (a->taped && !egi_taped_equal(a, b)) return a->n_lines;
+    if (a->taped && !egi_template_equal(a, b)) return a->n_lines;
     for (int i = 0; i < 2 * a->m; i++) if (!egi_operands_equal(a, a->out[i], b, b->out[i])) return a->n_lines;
     return -1;
 }
@@ -46333,7 +46346,7 @@ typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *
 // A value saved by lines of the template. input: the line's input with its id, or -1; value: an output of the call,
 // from m on a further result, or -1: the input itself; number: a plain number, a reference, or NULL.
 typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
-typedef struct egi_back egi_back;
+typedef struct egi_template_gradient egi_template_gradient;
 // How many templates of calls were freed and how many reasons were noted in them: a text that an address stands for may
 // be another one when this number has changed.
 static int64_t egi_remarks_changed;              // atomic
@@ -46365,8 +46378,13 @@ static EGI_COLD uint64_t egi_tape_hash(const eg_tape *t, const char *name, int32
 // The gradients of the calls joined by an open list; their templates have the same lines at all lengths.
 // reasons: why lines of the template gave no gradient; former: the same of templates that had their own before, which
 // somebody may read still. All under egi_lock.
-typedef struct egi_backs { int32_t refs; egi_back *first; egi_remark *reasons; struct egi_backs *former; } egi_backs;
-struct egi_taped {
+typedef struct egi_template_gradients {
+    int32_t refs;
+    egi_template_gradient *first;
+    egi_remark *reasons;
+    struct egi_template_gradients *former;
+} egi_template_gradients;
+struct egi_template {
     int32_t refs;                // under egi_lock: the trace's, and that of a length which an open list knows
     eg_tape tape;                // the hidden tape, which keeps no values: the template
     bool again;                  // further results are outputs of the line: its gradient may be recorded
@@ -46384,21 +46402,21 @@ struct egi_taped {
     int32_t *further;            // operands of the further results
     int32_t *order, n_order;     // the line's inputs that the template has, in the order in which the body used them
     bool *direct;                // whether one is the handle of its place
-    egi_backs *backs;
+    egi_template_gradients *backs;
     int64_t length;              // atomic: which of the templates that share `backs` it is; 0: the only one
 };
-// What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Several lines may share it.
+// What the line of one call keeps: a value for each of egi_template's, NULL for numbers. Several lines may share it.
 struct egi_taped_call {
-    egi_taped_call *next, **at; egi_trace *trace; egi_hosted *hosted; int32_t n; eg_tensor *value[1];
+    egi_taped_call *next, **at; egi_trace *trace; egi_host_tape *hosted; int32_t n; eg_tensor *value[1];
 };
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 if input i is wanted, 3 if it also has a sum; then 1 for each given output.
 // 4 is added where lines add in place to what is given, since no one but the tape holds it. used: the kept values that
 // are read. Its body reads the template in egi_this.taped.
-struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; };
+struct egi_template_gradient { egi_template_gradient *next; eg_function *function; unsigned char *key; bool *used; };
 // Replaces the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
 typedef struct egi_hidden_tape {
-    eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed;
+    eg_tape spy; egi_template *taped; eg_tape *outer; int recording, spies; bool failed;
 } egi_hidden_tape;
 
 static bool egi_tape_records(const eg_tape *t) { return t->recording && !t->spy && t->paused >= egi_this.paused; }
@@ -46412,7 +46430,7 @@ static bool egi_tapes_know(const eg_tape *t, const eg_tensor *x) {
 }
 // 0: no tape records; else 1, plus 2 if one watches variables by itself, plus 4 if a gradient from one may be recorded
 // by another or by itself.
-static int egi_taped_kind(void) {
+static int egi_template_kind(void) {
     int count = 0, kind = 0;
     for (const eg_tape *t = egi_this.tapes; t && egi_recording(); t = t->outer) {
         if (!egi_tape_records(t)) continue;
@@ -46421,7 +46439,7 @@ static int egi_taped_kind(void) {
     return kind;
 }
 // Whether the tapes that record know the same of the body's captured tensors as when the list was written.
-static bool egi_taped_watches(const egi_taped *k) {
+static bool egi_template_watches(const egi_template *k) {
     for (int64_t i = 0; i < k->n_leaves; i++)
         if (egi_tapes_know(egi_this.tapes, k->leaves[i].variable ? k->leaves[i].variable : &k->leaves[i].shown) !=
             k->leaves[i].watched)
@@ -46429,7 +46447,7 @@ static bool egi_taped_watches(const egi_taped *k) {
     return true;
 }
 // The number of the leaf with x's id, a new one if need be; -1 without memory. A leaf holds no reference.
-static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
+static int32_t egi_leaf_add(egi_template *k, eg_tensor *x, bool watched) {
     void *leaves = k->leaves;
     for (int64_t i = k->n_leaves; i-- > 0;) if (k->leaves[i].shown.id == x->id) return (int32_t)i;
     if (!egi_memory_grow(&leaves, &k->leaves_room, k->n_leaves + 1, sizeof *k->leaves)) return -1;
@@ -46462,13 +46480,13 @@ static void egi_hidden_tape_look(eg_tape *spy, const egi_op *op, eg_tensor *cons
 // case.
 static bool egi_hidden_tape_begin(egi_hidden_tape *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
                                   eg_tensor *const *given) {
-    const int kind = egi_taped_kind();
-    egi_taped *k = (egi_taped *)egi_alloc(sizeof *k);
+    const int kind = egi_template_kind();
+    egi_template *k = (egi_template *)egi_alloc(sizeof *k);
     memset(h, 0, sizeof *h);
     h->outer = egi_this.tapes;
     h->recording = egi_this.recording;
     h->spies = egi_this.spies;
-    egi_backs *backs = k ? (egi_backs *)egi_alloc(sizeof *backs) : NULL;
+    egi_template_gradients *backs = k ? (egi_template_gradients *)egi_alloc(sizeof *backs) : NULL;
     if (!backs) { egi_free(k); return egi_memory_fail("function_call", (int64_t)sizeof *k); }
     memset(k, 0, sizeof *k);
     backs->refs = k->refs = 1;
@@ -46513,8 +46531,8 @@ static bool egi_hidden_tape_end(egi_hidden_tape *h, bool ok) {
 // ---- what the line keeps
 //
 // The gradient of a call reads values that the lines of the template saved. Each such value is kept once, whichever and
-// however many lines saved it: as an input or output of the call, or as a further result of the list. egi_taped_end,
-// after the first run of the body, finds them; a replay makes them anew (egi_taped_bind).
+// however many lines saved it: as an input or output of the call, or as a further result of the list. egi_template_end,
+// after the first run of the body, finds them; a replay makes them anew (egi_template_bind).
 
 // Releases what a line keeps: its values, the tapes of host calls, and its share in the trace.
 static void egi_taped_call_free(egi_taped_call *call) {
@@ -46524,7 +46542,7 @@ static void egi_taped_call_free(egi_taped_call *call) {
     if (call->next) call->next->at = call->at;
     egi_unlock();
     egi_tensors_release(call->value, call->n);
-    egi_hosted_end(call->hosted);
+    egi_host_tape_end(call->hosted);
     egi_trace_release(call->trace);
     egi_free(call);
 }
@@ -46543,19 +46561,19 @@ static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
 }
 // Gives back one share in the gradients' functions; the last one frees them. The reasons beside them then stay with
 // `heir`, unless it is NULL.
-static void egi_backs_release(egi_backs *b, egi_backs *heir) {
+static void egi_template_gradients_release(egi_template_gradients *b, egi_template_gradients *heir) {
     egi_lock();
     const bool last = --b->refs == 0;
     egi_unlock();
     if (!last) return;
     while (b->first) {
-        egi_back *next = b->first->next;
+        egi_template_gradient *next = b->first->next;
         eg_function_release(b->first->function);
         egi_free(b->first);
         b->first = next;
     }
     if (heir) {
-        egi_backs **end = &b->former;
+        egi_template_gradients **end = &b->former;
         while (*end) end = &(*end)->former;
         egi_lock();
         *end = heir->former;
@@ -46564,21 +46582,21 @@ static void egi_backs_release(egi_backs *b, egi_backs *heir) {
         return;
     }
     while (b) {
-        egi_backs *former = b->former;
+        egi_template_gradients *former = b->former;
         egi_notes_free(b->reasons);
         egi_free(b);
         b = former;
     }
 }
 // Gives back one share in a template; the last one frees it.
-static void egi_taped_release(egi_taped *k) {
+static void egi_template_release(egi_template *k) {
     if (!k) return;
     egi_lock();
     const bool last = --k->refs == 0;
     egi_unlock();
     if (!last) return;
     __atomic_fetch_add(&egi_remarks_changed, (int64_t)1, __ATOMIC_RELEASE);
-    egi_backs_release(k->backs, NULL);
+    egi_template_gradients_release(k->backs, NULL);
     for (int32_t i = 0; i < k->n_kept; i++) egi_tensors_release(&k->kept[i].number, 1);
     egi_tape_clear(&k->tape);
     egi_free(k->leaves);
@@ -46595,12 +46613,12 @@ static eg_tensor **egi_line_pointer(const egi_line *line) {
     return line->kept ? egi_line_in(line) : egi_line_saved(line);
 }
 // The template's slot of an output, or -1.
-static int32_t egi_taped_output_slot(const egi_taped *k, const eg_tensor *x) {
+static int32_t egi_template_output_slot(const egi_template *k, const eg_tensor *x) {
     return x && !(x->flags & EGI_NUMBER) ? egi_tape_slot_find(&k->tape, x->id) : -1;
 }
 // Finds the line's inputs and outputs among the template's slots. input[s]: which input slot s is, or -1.
-static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor *const *out, int32_t *input) {
-    egi_taped *k = t->taped;
+static bool egi_template_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor *const *out, int32_t *input) {
+    egi_template *k = t->taped;
     eg_tape *tape = &k->tape;
     for (int64_t s = 0; s < tape->n_slots; s++) input[s] = -1;
     for (int i = 0; i < t->n; i++) {
@@ -46622,7 +46640,7 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
     }
     for (int64_t s = 0; s < tape->n_slots; s++) if (input[s] >= 0) k->order[k->n_order++] = input[s];
     for (int i = 0; i < t->m; i++) {
-        const int32_t s = egi_taped_output_slot(k, out[i]);
+        const int32_t s = egi_template_output_slot(k, out[i]);
         if (s < 0 || !egi_dtype_is_float(out[i]->dtype)) continue;
         k->out_slot[k->n_out] = s;
         k->out[k->n_out++] = i;
@@ -46630,18 +46648,18 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
     return true;
 }
 // Outputs of other dtypes, which have no gradient, stand after those of the line: they are a line's of their own.
-static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
-    egi_taped *k = t->taped;
+static void egi_template_find_cut(egi_trace *t, eg_tensor *const *out) {
+    egi_template *k = t->taped;
     for (int i = 0; i < t->m; i++)
-        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_dtype_is_float(out[i]->dtype)) {
-            k->out_slot[k->n_out + k->n_cut] = egi_taped_output_slot(k, out[i]);
+        if (egi_template_output_slot(k, out[i]) >= 0 && !egi_dtype_is_float(out[i]->dtype)) {
+            k->out_slot[k->n_out + k->n_cut] = egi_template_output_slot(k, out[i]);
             k->out[k->n_out + k->n_cut++] = i;
         }
 }
 // Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
-static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
-                           eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
-    egi_taped *k = t->taped;
+static bool egi_template_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
+                              eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
+    egi_template *k = t->taped;
     egi_kept *kept = &k->kept[k->n_kept];
     kept->input = input;
     kept->value = -1;
@@ -46667,9 +46685,10 @@ static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input,
 }
 // Keeps each saved value once. of[s]: the first kept value of slot s, plus 1; values unknown to the tape get slots,
 // too. seen: the tensors themselves.
-static bool egi_taped_keep_all(egi_trace *t, const int32_t *input, int32_t *of, eg_tensor **seen, eg_tensor *const *in,
-                               eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
-    egi_taped *k = t->taped;
+static bool egi_template_keep_all(egi_trace *t, const int32_t *input, int32_t *of, eg_tensor **seen,
+                                  eg_tensor *const *in, eg_tensor *const *given, eg_tensor *const *out,
+                                  egi_taped_call *call) {
+    egi_template *k = t->taped;
     eg_tape *tape = &k->tape;
     const int64_t known = tape->n_slots;
     int64_t at = 0;
@@ -46693,7 +46712,8 @@ static bool egi_taped_keep_all(egi_trace *t, const int32_t *input, int32_t *of, 
             while (e >= 0 && e < k->n_kept && seen[e] != x) e = s < known && input[s] >= 0 ? e + 1 : k->n_kept;
             if (e < 0 || e >= k->n_kept) {
                 e = k->n_kept;
-                if (!egi_taped_keep(t, x, s, s < known ? input[s] : -1, s < known, in, given, out, call)) return false;
+                if (!egi_template_keep(t, x, s, s < known ? input[s] : -1, s < known, in, given, out, call))
+                    return false;
                 seen[e] = x;
                 if (!of[s]) of[s] = e + 1;
             }
@@ -46703,9 +46723,9 @@ static bool egi_taped_keep_all(egi_trace *t, const int32_t *input, int32_t *of, 
     return true;
 }
 // Makes the template of the hidden tape, and what this call's line keeps; the tape lets go of what it saved.
-static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *given, eg_tensor *const *out,
-                          egi_taped_call **made) {
-    egi_taped *k = t->taped;
+static bool egi_template_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *given, eg_tensor *const *out,
+                             egi_taped_call **made) {
+    egi_template *k = t->taped;
     eg_tape *tape = &k->tape;
     for (int64_t l = 0; l < tape->n_lines; l++) k->n_saved += egi_line_pointers(tape->lines[l]);
     const size_t saved = (size_t)k->n_saved + 1, slots = (size_t)tape->n_slots + saved, n = (size_t)t->n,
@@ -46727,9 +46747,9 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
         k->further = k->saved + saved;
         k->order = k->further + saved;
         k->direct = (bool *)(void *)(k->order + slots);
-        ok = egi_taped_find_ends(t, given, out, input) &&
-             egi_taped_keep_all(t, input, of, seen, in, given, out, call);
-        egi_taped_find_cut(t, out);
+        ok = egi_template_find_ends(t, given, out, input) &&
+             egi_template_keep_all(t, input, of, seen, in, given, out, call);
+        egi_template_find_cut(t, out);
     }
     if (ok) *made = call;
     else egi_taped_call_free(call);
@@ -46745,15 +46765,15 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
     return ok || egi_memory_fail("function_call", 0);
 }
 // Releases the variables that the hidden tape watched: the trace itself retains them.
-static void egi_taped_settle(egi_taped *k) {
+static void egi_template_settle(egi_template *k) {
     eg_tape *tape = &k->tape;
     for (int64_t s = 0; s < tape->n_slots; s++) if (tape->slots[s].record < -1) tape->slots[s].record = -1;
     for (int64_t i = 0; i < tape->n_watched; i++) egi_object_release(&tape->watched[i].variable->object);
     tape->n_watched = 0;
 }
 // Finds the places of the further results, which become memory of each call's own.
-static bool egi_taped_places(egi_trace *t, const egi_taped_call *call) {
-    egi_taped *k = t->taped;
+static bool egi_template_places(egi_trace *t, const egi_taped_call *call) {
+    egi_template *k = t->taped;
     for (int32_t e = 0; e < k->n_kept; e++) {
         const int32_t i = k->kept[e].value - t->m;
         if (i < 0) continue;
@@ -46792,7 +46812,7 @@ static int32_t egi_taped_call_holds(const egi_taped_call *call, const egi_buffer
 }
 // How many of a buffer's references belong to kept values, or to variables' values on the thread's tapes. Under
 // egi_lock.
-static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call) {
+static int32_t egi_template_holders(const egi_place *p, const egi_taped_call *call) {
     int32_t count = call ? egi_taped_call_holds(call, p->buffer) : 0;
     if (p->kind != EGI_AT_VARIABLE) return count;
     for (const egi_taped_call *c = egi_taped_calls; c; c = c->next) count += egi_taped_call_holds(c, p->buffer);
@@ -46819,8 +46839,8 @@ static bool egi_tapes_hold(const egi_place *p) {
     return false;
 }
 // Drops the leaves that nobody outside owns, since later calls need to compare only the others.
-static void egi_taped_forget_leaves(egi_trace *t) {
-    egi_taped *k = t->taped;
+static void egi_template_forget_leaves(egi_trace *t) {
+    egi_template *k = t->taped;
     int64_t kept = 0;
     for (int64_t i = 0; i < k->n_leaves; i++) {
         egi_leaf *leaf = &k->leaves[i];
@@ -46834,7 +46854,8 @@ static void egi_taped_forget_leaves(egi_trace *t) {
     k->n_leaves = kept;
 }
 // A handle on what an operand shows of a call's memory; the caller owns it.
-static eg_tensor *egi_taped_show(const egi_trace *t, const egi_trace_run *run, eg_tensor *const *in, int32_t operand) {
+static eg_tensor *egi_template_show(const egi_trace *t, const egi_trace_run *run, eg_tensor *const *in,
+                                    int32_t operand) {
     const egi_operand *o = &t->operands[operand];
     const int32_t place = egi_trace_home(t, o->place);
     const egi_place *p = &t->places[place];
@@ -46854,9 +46875,9 @@ static eg_tensor *egi_taped_show(const egi_trace *t, const egi_trace_run *run, e
     return y;
 }
 // Makes what the line of this replay's call keeps.
-static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
-                           egi_taped_call *call) {
-    const egi_taped *k = t->taped;
+static bool egi_template_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
+                              egi_taped_call *call) {
+    const egi_template *k = t->taped;
     for (int32_t e = 0; e < k->n_kept; e++) {
         const egi_kept *kept = &k->kept[e];
         const int32_t i = kept->value - t->m;
@@ -46866,7 +46887,7 @@ static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
         else if (k->direct[i])
             call->value[e] = eg_retain(run->fresh[egi_trace_home(t, t->operands[k->further[i]].place)]);
         else {
-            call->value[e] = egi_taped_show(t, run, in, k->further[i]);
+            call->value[e] = egi_template_show(t, run, in, k->further[i]);
             if (!call->value[e]) return egi_memory_fail("function_call", 0);
             if (kept->input < 0) continue;
             const egi_leaf *leaf = kept->input < k->n ? NULL : &k->leaves[k->in[kept->input - k->n]];
@@ -46878,7 +46899,7 @@ static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
     return true;
 }
 // Whether two templates have the same lines, on other lengths perhaps.
-static bool egi_taped_alike(const egi_taped *a, const egi_taped *b) {
+static bool egi_template_alike(const egi_template *a, const egi_template *b) {
     if (!b || a->tape.n_lines != b->tape.n_lines || a->n_in != b->n_in || a->n_out != b->n_out ||
         a->n_cut != b->n_cut || a->n_kept != b->n_kept || a->n_saved != b->n_saved || a->n_further != b->n_further ||
         memcmp(a->saved, b->saved, (size_t)a->n_saved * sizeof *a->saved) != 0 ||
@@ -46903,9 +46924,9 @@ static bool egi_taped_alike(const egi_taped *a, const egi_taped *b) {
     return true;
 }
 // Whether two templates are the same.
-static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
-    const egi_taped *a = ta->taped, *b = tb->taped;
-    if (!egi_taped_alike(a, b)) return false;
+static bool egi_template_equal(const egi_trace *ta, const egi_trace *tb) {
+    const egi_template *a = ta->taped, *b = tb->taped;
+    if (!egi_template_alike(a, b)) return false;
     for (int32_t e = 0; e < a->n_kept; e++) {
         const eg_tensor *x = a->kept[e].number, *y = b->kept[e].number;
         if (x && memcmp(&x->number, &y->number, sizeof x->number) != 0) return false;
@@ -46922,7 +46943,7 @@ static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
 
 // ---- the line, and its gradient
 //
-// egi_taped_record puts the line of a call on the outer tapes. Its gradient, egi_grad_call, calls another traced
+// egi_taped_call_record puts the line of a call on the outer tapes. Its gradient, egi_grad_call, calls another traced
 // function, which is made for each set of given outputs, wanted inputs and existing sums when that set first comes.
 
 static void egi_taped_call_end(void *data, void *call) { (void)data; egi_taped_call_free((egi_taped_call *)call); }
@@ -46937,10 +46958,11 @@ static const egi_op egi_row_call_cut = { "function_call", -1, -1, EGI_HIDES, siz
                                          NULL, NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 // Adds the template's lines to others for egi_tape_explain; `slots` are the slots of the call's inputs and outputs
 // there.
-static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const egi_line *call, const int32_t *slots) {
+static EGI_COLD void egi_template_links(egi_links *s, const egi_remark *note, const egi_line *call,
+                                        const int32_t *slots) {
     const eg_tape *t = note->tape;
     egi_lock();                                             // the template may get another list of reasons meanwhile
-    const egi_remark *reasons = ((const egi_taped *)note->owner)->backs->reasons;
+    const egi_remark *reasons = ((const egi_template *)note->owner)->backs->reasons;
     egi_unlock();
     int32_t *room = s->step ? s->room + s->n_room : NULL, *map = room;
     for (int64_t i = 0; room && i < t->n_slots; i++) {
@@ -46969,8 +46991,8 @@ static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const
     }
 }
 // Calls stand for many lines, so the text is kept: a training loop gets the same one at each step.
-static EGI_COLD bool egi_taped_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
-                                       const int32_t *sy, int ny) {
+static EGI_COLD bool egi_template_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
+                                          const int32_t *sy, int ny) {
     const uint64_t hash = sx < 0 ? 0 : egi_tape_hash(t, x->name ? x->name : "", sx, ys, sy, ny);
     if (sx < 0) return egi_tape_explain(t, x, sx, ys, sy, ny);
     if (egi_this.explained_for == hash) {
@@ -46982,9 +47004,9 @@ static EGI_COLD bool egi_taped_explain(const eg_tape *t, const eg_tensor *x, int
     egi_this.explained_for = hash;
     return true;
 }
-static void egi_taped_give_back(void *k) { egi_taped_release((egi_taped *)k); }
+static void egi_template_give_back(void *k) { egi_template_release((egi_template *)k); }
 // Whether the tape writes a line with these inputs.
-static bool egi_taped_is_noted(const eg_tape *t, const egi_taped *k, eg_tensor *const *list) {
+static bool egi_template_is_noted(const eg_tape *t, const egi_template *k, eg_tensor *const *list) {
     bool any = false;
     for (int32_t i = 0; i < k->n_in && !any && egi_tape_records(t); i++)
         any = egi_tape_slot_find(t, list[i]->id) >= 0 || (list[i]->flags & EGI_TRAINABLE && t->watch_variables);
@@ -46992,9 +47014,9 @@ static bool egi_taped_is_noted(const eg_tape *t, const egi_taped *k, eg_tensor *
 }
 // Gives each tape that a call is written on a share in the template, which it needs where a gradient is missing.
 // `list`: the line's inputs. False without memory.
-static bool egi_taped_share(egi_taped *k, const egi_taped *shape, eg_tensor *const *list) {
+static bool egi_template_share(egi_template *k, const egi_template *shape, eg_tensor *const *list) {
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
-        const bool noted = egi_taped_is_noted(t, shape, list);
+        const bool noted = egi_template_is_noted(t, shape, list);
         const egi_remark *same = noted ? t->notes : NULL;
         while (same && same->tape != &k->tape) same = same->next;
         if (!noted || same) continue;
@@ -47006,9 +47028,9 @@ static bool egi_taped_share(egi_taped *k, const egi_taped *shape, eg_tensor *con
         note->out_slot = k->out_slot;
         note->n_floats = k->n_out;
         note->owner = k;
-        note->forget = egi_taped_give_back;
-        note->add = egi_taped_links;
-        note->explain = egi_taped_explain;
+        note->forget = egi_template_give_back;
+        note->add = egi_template_links;
+        note->explain = egi_template_explain;
         egi_lock();
         k->refs++;
         egi_unlock();
@@ -47018,7 +47040,7 @@ static bool egi_taped_share(egi_taped *k, const egi_taped *shape, eg_tensor *con
     return true;
 }
 // Watches the variables among a line's inputs in the order in which the body used them. False without memory.
-static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
+static bool egi_template_watch(const egi_template *k, eg_tensor *const *list) {
     for (int32_t i = 0; i < k->n_order; i++) {
         eg_tensor *x = list[k->order[i]];
         for (eg_tape *t = x->flags & EGI_TRAINABLE ? egi_this.tapes : NULL; t; t = t->outer)
@@ -47029,7 +47051,7 @@ static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
     return true;
 }
 // A tensor without elements whose buffer gives `call` back; NULL without memory.
-static eg_tensor *egi_taped_holder(egi_taped_call *call) {
+static eg_tensor *egi_taped_call_holder(egi_taped_call *call) {
     egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
     eg_tensor *holder = b ? egi_tensor_new(1) : NULL;
     if (!holder) { egi_free(b); return NULL; }
@@ -47052,14 +47074,14 @@ static eg_tensor *egi_taped_holder(egi_taped_call *call) {
 // Writes the line of a call with the template of `by` on the recording tapes. What it keeps is held by a tensor without
 // elements that the lines save: when the last reference to it is released, its buffer frees `call`. Takes over `call`;
 // the caller owns a reference to the result. NULL with an error.
-static eg_tensor *egi_taped_write(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n,
-                                  eg_tensor *const *out) {
+static eg_tensor *egi_taped_call_write(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n,
+                                       eg_tensor *const *out) {
     egi_trace *own = call->trace;
-    const egi_taped *k = own->taped;
+    const egi_template *k = own->taped;
     eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
     if (k->n_in + k->n_out + k->n_cut > 64)
         list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out + k->n_cut) * sizeof *list);
-    eg_tensor *holder = list ? egi_taped_holder(call) : NULL;
+    eg_tensor *holder = list ? egi_taped_call_holder(call) : NULL;
     if (!holder) {
         if (list != few) egi_free(list);
         egi_taped_call_free(call);
@@ -47094,7 +47116,7 @@ static eg_tensor *egi_taped_write(egi_taped_call *call, egi_trace *by, eg_tensor
     }
     saved[0] = holder;
     const eg_tape *shown = &by->taped->tape;
-    bool ok = ((!variables || egi_taped_watch(k, list)) && egi_taped_share(by->taped, k, list)) ||
+    bool ok = ((!variables || egi_template_watch(k, list)) && egi_template_share(by->taped, k, list)) ||
               egi_memory_fail("function_call", 0);
     ok = ok && (!k->n_in || !k->n_out ||
                 egi_tape_record_with(&egi_row_call, list, k->n_in, &shown, outs, k->n_out, saved));
@@ -47102,30 +47124,31 @@ static eg_tensor *egi_taped_write(egi_taped_call *call, egi_trace *by, eg_tensor
     // Without any output, too: tapes watch all variables that the body uses.
     if (ok && k->n_in && (k->n_cut || !k->n_out))
         ok = egi_tape_record(&egi_row_call_cut, list, k->n_in, &shown, outs, k->n_cut);
-    if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
+    if (own->taped->tape.n_watched) egi_template_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
     if (!ok) egi_object_release(&holder->object);
     egi_trace_release(own);
     return ok ? holder : NULL;
 }
-static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
-    eg_tensor *holder = egi_taped_write(call, by, in, n, out);
+static bool egi_taped_call_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n,
+                                  eg_tensor *const *out) {
+    eg_tensor *holder = egi_taped_call_write(call, by, in, n, out);
     if (holder) egi_object_release(&holder->object);
     return holder != NULL;
 }
 // The same in a replay, whose results exist, but have no values yet. *call is NULL then.
-static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
-                                         eg_tensor *const *out) {
+static eg_tensor *egi_taped_call_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
+                                              eg_tensor *const *out) {
     egi_taped_call *const own = *call;
     *call = NULL;
     for (eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) tape->called = tape->n_lines;
-    eg_tensor *holder = egi_taped_write(own, t, in, t->n, out);
-    if (!holder) egi_taped_record_end(NULL, false);
+    eg_tensor *holder = egi_taped_call_write(own, t, in, t->n, out);
+    if (!holder) egi_taped_call_record_end(NULL, false);
     return holder;
 }
 // The replay has ended: the call keeps the tapes of host calls or, where the replay has failed, loses its lines.
-static void egi_taped_record_end(eg_tensor *holder, bool ok) {
+static void egi_taped_call_record_end(eg_tensor *holder, bool ok) {
     for (eg_tape *tape = ok ? NULL : egi_this.tapes; tape; tape = tape->outer)
         while (tape->n_lines > tape->called) egi_line_forget(tape->lines[--tape->n_lines]);
     if (ok) {
@@ -47135,7 +47158,7 @@ static void egi_taped_record_end(eg_tensor *holder, bool ok) {
     if (holder) egi_object_release(&holder->object);
 }
 // Finds the kept values that are read for one set: those of lines between a wanted input and a given output.
-static bool egi_back_find_used(const egi_taped *k, egi_back *back) {
+static bool egi_template_gradient_find_used(const egi_template *k, egi_template_gradient *back) {
     const eg_tape *tape = &k->tape;
     unsigned char *wanted = (unsigned char *)egi_alloc((size_t)tape->n_slots * 2 + 1), *given = wanted + tape->n_slots;
     if (!wanted) return false;
@@ -47163,24 +47186,25 @@ static bool egi_back_find_used(const egi_taped *k, egi_back *back) {
     egi_free(wanted);
     return true;
 }
-static eg_function_body egi_back_body;
+static eg_function_body egi_template_gradient_body;
 static void egi_function_give_up(eg_function *f, const char *why);
 static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m);
 // The gradient's function for one set, which is made when it is first asked for; NULL without memory.
-static egi_back *egi_taped_back(const egi_taped *k, const unsigned char *key) {
+static egi_template_gradient *egi_template_gradient_of(const egi_template *k, const unsigned char *key) {
     const size_t size = (size_t)(k->n_in + k->n_out);
     egi_lock();
-    egi_back *back = k->backs->first;
+    egi_template_gradient *back = k->backs->first;
     while (back && memcmp(back->key, key, size) != 0) back = back->next;
     egi_unlock();
     if (back) return back;
-    egi_back *made = (egi_back *)egi_alloc(sizeof *made + size + (size_t)k->n_kept);
+    egi_template_gradient *made = (egi_template_gradient *)egi_alloc(sizeof *made + size + (size_t)k->n_kept);
     if (!made) return NULL;
     made->key = (unsigned char *)(made + 1);
     made->used = (bool *)(void *)(made->key + size);
     memcpy(made->key, key, size);
     memset(made->used, 0, (size_t)k->n_kept);
-    made->function = egi_back_find_used(k, made) ? (eg_function_new)(egi_back_body, made, k->options) : NULL;
+    made->function = !egi_template_gradient_find_used(k, made)
+                     ? NULL : (eg_function_new)(egi_template_gradient_body, made, k->options);
     if (!made->function) { egi_free(made); return NULL; }
     made->function->back = true;
     if (!k->replays) egi_function_give_up(made->function, "the call was not traced");
@@ -47195,8 +47219,8 @@ static egi_back *egi_taped_back(const egi_taped *k, const unsigned char *key) {
     return back;
 }
 // A copy of the template's lines, with the values that are used; false without memory.
-static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *const *in, int32_t *number,
-                           eg_tape *to) {
+static bool egi_template_gradient_lines(const egi_template *k, const egi_template_gradient *back,
+                                        eg_tensor *const *in, int32_t *number, eg_tape *to) {
     int32_t n = 0;
     int64_t at = 0;
     for (int32_t e = 0; e < k->n_kept; e++) number[e] = back->used[e] ? n++ : -1;
@@ -47215,17 +47239,17 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
     }
     return true;
 }
-// What is added to the key of a sum or a given gradient (egi_back): 4 if lines may add to it in place, else 0. Eager
-// code does so where the tape alone owns the sum. Lines that hand a gradient on, such as an addition's, hand on this
-// right as well.
-static int egi_back_adds_in_place(const egi_taped *k, const eg_tensor *given) {
+// What is added to the key of a sum or a given gradient (egi_template_gradient): 4 if lines may add to it in place,
+// else 0. Eager code does so where the tape alone owns the sum. Lines that hand a gradient on, such as an addition's,
+// hand on this right as well.
+static int egi_template_gradient_adds_in_place(const egi_template *k, const eg_tensor *given) {
     if (!egi_tape_sum_is_own(given)) return 0;
     for (int64_t l = 0; l < k->tape.n_lines; l++)
         if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place) return 4;
     return 0;
 }
 // Puts a given gradient into its slot; a copy where lines add to it in place.
-static bool egi_back_give(int key, eg_tensor **grads, int32_t slot, eg_tensor *g) {
+static bool egi_template_gradient_give(int key, eg_tensor **grads, int32_t slot, eg_tensor *g) {
     if (grads[slot] || egi_recording() || !(key & 4)) return egi_tape_slot_accumulate(grads, slot, g, false);
     eg_shape shape = egi_shape(g);
     grads[slot] = egi_tensor_allocate_as("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
@@ -47233,7 +47257,7 @@ static bool egi_back_give(int key, eg_tensor **grads, int32_t slot, eg_tensor *g
 }
 // Keeps the reasons that a first run of a gradient's function has noted. Others read them meanwhile, and replays note
 // none.
-static EGI_COLD void egi_backs_learn(egi_backs *b, egi_remark *notes) {
+static EGI_COLD void egi_template_gradients_learn(egi_template_gradients *b, egi_remark *notes) {
     while (notes) {
         egi_remark *note = notes;
         notes = note->next;
@@ -47251,9 +47275,9 @@ static EGI_COLD void egi_backs_learn(egi_backs *b, egi_remark *notes) {
 }
 // The body of a gradient's function: its inputs are the used values, the given gradients, and the sums; its outputs are
 // the new sums of the wanted inputs, NULL if nothing was added.
-static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
-    const egi_back *back = (const egi_back *)user;
-    const egi_taped *k = egi_this.taped;
+static bool egi_template_gradient_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_template_gradient *back = (const egi_template_gradient *)user;
+    const egi_template *k = egi_this.taped;
     const size_t slots = (size_t)k->tape.n_slots;
     eg_tape tape;
     memset(&tape, 0, sizeof tape);
@@ -47268,16 +47292,17 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     tape.forms = k->tape.forms;
     tape.slots = k->tape.slots;
     tape.owner = &egi_this;
-    bool ok = egi_back_lines(k, back, in, number, &tape) || egi_memory_fail("tape_gradient", 0);
+    bool ok = egi_template_gradient_lines(k, back, in, number, &tape) || egi_memory_fail("tape_gradient", 0);
     for (int32_t e = 0; e < k->n_kept; e++) in += back->used[e];
     eg_tensor *const *sums = in;
     for (int32_t i = 0; i < k->n_out; i++) sums += back->key[k->n_in + i] != 0;
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++) {
         if (back->key[i]) wanted[k->in_slot[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
-        if (back->key[i] & 2) ok = egi_back_give(back->key[i], grads, k->in_slot[i], sums[j++]);
+        if (back->key[i] & 2) ok = egi_template_gradient_give(back->key[i], grads, k->in_slot[i], sums[j++]);
     }
     for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
-        if (back->key[k->n_in + i]) ok = egi_back_give(back->key[k->n_in + i], grads, k->out_slot[i], in[j++]);
+        if (back->key[k->n_in + i])
+            ok = egi_template_gradient_give(back->key[k->n_in + i], grads, k->out_slot[i], in[j++]);
     ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted, NULL);
     if (ok && tape.unnoted) ok = egi_memory_fail("tape_gradient", (int64_t)sizeof *tape.notes);     // replays note none
     for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
@@ -47291,14 +47316,14 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     for (size_t s = 0; s < slots; s++) egi_tensors_release(&grads[s], 1);
     for (int64_t l = 0; l < tape.n_lines; l++) egi_line_forget(tape.lines[l]);
     while (tape.chunks) { egi_chunk *next = tape.chunks->next; egi_free(tape.chunks); tape.chunks = next; }
-    if (tape.notes) egi_backs_learn(k->backs, tape.notes);
+    if (tape.notes) egi_template_gradients_learn(k->backs, tape.notes);
     egi_free(grads);
     return ok;
 }
 // The gradients of a line: dx[i] is input i's sum so far, or NULL, and becomes the new one.
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_taped_call *call = (egi_taped_call *)c->saved[0]->buffer->user;
-    egi_taped *k = call->trace->taped, *const outer = egi_this.taped;
+    egi_template *k = call->trace->taped, *const outer = egi_this.taped;
     const size_t ends = (size_t)(k->n_in + k->n_out), most = (size_t)k->n_kept + 2 * ends;
     eg_tensor **list = (eg_tensor **)egi_alloc(most * sizeof *list + ends + 1);
     unsigned char *key = (unsigned char *)(list + most);
@@ -47307,10 +47332,11 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     if (!list) return egi_memory_fail("tape_gradient", 0);
     for (int32_t i = 0; i < k->n_in; i++)
         key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0
-                                 : dx[i] ? 3 + egi_back_adds_in_place(k, dx[i]) : 1);
+                                 : dx[i] ? 3 + egi_template_gradient_adds_in_place(k, dx[i]) : 1);
     for (int32_t i = 0; i < k->n_out; i++)
-        key[k->n_in + i] = (unsigned char)(!c->upstream[i] ? 0 : 1 + egi_back_adds_in_place(k, c->upstream[i]));
-    egi_back *back = egi_taped_back(k, key);
+        key[k->n_in + i] = (unsigned char)(!c->upstream[i] ? 0
+                                           : 1 + egi_template_gradient_adds_in_place(k, c->upstream[i]));
+    egi_template_gradient *back = egi_template_gradient_of(k, key);
     for (int32_t e = 0; back && e < k->n_kept; e++) if (back->used[e]) list[n++] = call->value[e];
     for (int32_t i = 0; i < k->n_out; i++) if (c->upstream[i]) list[n++] = c->upstream[i];
     for (int32_t i = 0; i < k->n_in; i++) { if (key[i] & 2) list[n++] = dx[i]; m += key[i] != 0; }
@@ -47715,7 +47741,7 @@ static bool egi_function_trace_inputs(egi_trace *t, eg_tensor *const *in, eg_ten
 static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tensor **given, eg_tensor **out, bool taped,
                                     egi_taped_call **call) {
     egi_hidden_tape hidden;
-    egi_hosted *const hosted = egi_this.hosted;
+    egi_host_tape *const hosted = egi_this.hosted;
     bool ok = true;
     egi_this.hosted = NULL;
     if (taped) ok = egi_hidden_tape_begin(&hidden, t->function, t, in, given);
@@ -47728,9 +47754,9 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
                           "leave the error, or call what may fail in a function for eg_host_call: %s", t->cleared);
         ok = egi_host_guards_end(t, ok);
     }
-    if (taped) ok = egi_hidden_tape_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
+    if (taped) ok = egi_hidden_tape_end(&hidden, ok) && egi_template_end(t, in, given, out, call);
     if (*call) (*call)->hosted = egi_this.hosted;
-    else egi_hosted_end(egi_this.hosted);
+    else egi_host_tape_end(egi_this.hosted);
     egi_this.hosted = hosted;
     return ok;
 }
@@ -47742,14 +47768,14 @@ static bool egi_function_trace_end(egi_trace *t, eg_tensor **given, eg_tensor **
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
     bool good = *ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
-                (!taped || egi_taped_places(t, call));
+                (!taped || egi_template_places(t, call));
     if (good) good = *ok = egi_trace_end_holders(t, given, out, call);
     if (good) egi_trace_end_branches(t);
     good = good && !t->reason[0];
     if (*ok && t->made) *ok = egi_function_may_make(t->function, t);
     if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
         good = egi_trace_optimize(t) && egi_trace_plan(t) && egi_trace_capture(t);
-    if (good && taped) egi_taped_forget_leaves(t);
+    if (good && taped) egi_template_forget_leaves(t);
     egi_trace_let_go(t, good);
     return good;
 }
@@ -47847,7 +47873,7 @@ static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *i
 #else
     *at++ = eg_training();
 #endif
-    *at++ = egi_taped_kind();
+    *at++ = egi_template_kind();
     *at++ = (int64_t)(intptr_t)egi_backend_here();
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
     *at++ = f->key;
@@ -47976,7 +48002,7 @@ static egi_trace *egi_function_of_path(const eg_function *f, const int64_t *sign
     egi_lock();
     egi_trace *k = f->traces;
     while (k && !(egi_signatures_equal(k, signature, size) && egi_paths_equal(k, t) &&
-                  (!k->taped || egi_taped_watches(k->taped)) && egi_trace_holds(k, text, sizeof text)))
+                  (!k->taped || egi_template_watches(k->taped)) && egi_trace_holds(k, text, sizeof text)))
         k = k->next;
     if (k) k->refs++;
     egi_unlock();
@@ -48029,7 +48055,9 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
 enum { EGI_OPEN_LISTS = 16, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
 // A length at which the body was compared; the counts of its trace when that was dropped; its template, if a tape
 // recorded it: lines of tapes are not derived, since attributes of ops follow other rules than lists.
-typedef struct egi_known_length { int64_t length, calls, check, equal, settings; egi_taped *taped; } egi_known_length;
+typedef struct egi_known_length {
+    int64_t length, calls, check, equal, settings; egi_template *taped;
+} egi_known_length;
 // The numbers of a list that may follow a length, as 64 bits each, and what must be equal at all lengths. A walk with
 // `from` writes the numbers instead of noting them.
 typedef struct egi_listed_numbers {
@@ -48053,7 +48081,7 @@ struct egi_open_list {
     egi_listed_numbers numbers[4];
     egi_known_length *known;     // a ring, where there are too many
     int64_t n_known, known_room, latest, derived;
-    egi_backs *backs;            // of its templates, or NULL
+    egi_template_gradients *backs;            // of its templates, or NULL
 };
 
 // Notes a number that may follow a length, `size` bytes at x (8 at most); with `from`, writes it.
@@ -48214,18 +48242,18 @@ static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int6
     return true;
 }
 // The number for the call's lengths, from the known x[0..1] or, with two lengths, x[0..3].
-static int64_t egi_open_number(const egi_open_list *o, const egi_lengths *at, const int64_t *x) {
+static int64_t egi_open_list_number(const egi_open_list *o, const egi_lengths *at, const int64_t *x) {
     const int64_t first = egi_number_at(at->of[0], x[0], x[1]);
     return o->two ? egi_number_at(at->of[2], first, egi_number_at(at->of[1], x[2], x[3])) : first;
 }
 // Number i of the list at the call's lengths.
-static int64_t egi_open_word(const egi_open_list *o, const egi_lengths *at, int64_t i) {
+static int64_t egi_open_list_word(const egi_open_list *o, const egi_lengths *at, int64_t i) {
     const egi_listed_numbers *w = o->numbers;
     const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
-    return egi_open_number(o, at, x);
+    return egi_open_list_number(o, at, x);
 }
 // Whether a signature belongs to an open list of two lengths, at lengths that *at gets.
-static bool egi_open_fits_two(const egi_open_list *o, const int64_t *s, egi_lengths *at) {
+static bool egi_open_list_fits_two(const egi_open_list *o, const int64_t *s, egi_lengths *at) {
     int64_t *const *c = o->signature;
     const int64_t p = o->along, q = o->across, most = INT32_MAX;
     for (int k = 0; k < 4; k += 2) {                        // numbers 1 and 3 are alike to these
@@ -48240,43 +48268,43 @@ static bool egi_open_fits_two(const egi_open_list *o, const int64_t *s, egi_leng
     for (int64_t i = EGI_SIGNATURE_LENGTH, next = EGI_SIGNATURE_HEAD; i < o->signature_size; i++) {
         if (i == next) { next += 3 + 2 * s[i + 2]; i += 2; continue; }
         const int64_t x[4] = { c[0][i], c[1][i], c[2][i], c[3][i] };
-        if (s[i] != egi_open_number(o, at, x)) return false;
+        if (s[i] != egi_open_list_number(o, at, x)) return false;
     }
     return true;
 }
 // Whether a signature belongs to the open list, at lengths that *at gets.
-static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, egi_lengths *at) {
+static bool egi_open_list_fits(const egi_open_list *o, const int64_t *signature, int64_t size, egi_lengths *at) {
     if (o->signature_size != size) return false;
-    if (o->two) return egi_open_fits_two(o, signature, at);
+    if (o->two) return egi_open_list_fits_two(o, signature, at);
     const bool fits = egi_signature_follows(o->signature[0], o->signature[1], signature, size, at->of[0]);
     at->key = at->of[0][2];
     return fits;
 }
 // The entry of a length, or NULL where the body has not been compared at that length.
-static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) {
+static egi_known_length *egi_open_list_known(const egi_open_list *o, int64_t length) {
     for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
     return NULL;
 }
 // An open list that knows the lengths of this signature and may be that of the call's path.
-static egi_open_list *egi_open_of(const eg_function *f, const egi_path *path, const int64_t *signature, int64_t size,
-                                  egi_lengths *at) {
+static egi_open_list *egi_open_list_of(const eg_function *f, const egi_path *path, const int64_t *signature,
+                                       int64_t size, egi_lengths *at) {
     for (egi_open_list *o = f->open; o; o = o->next)
-        if (egi_path_fits(path, o->trace) && egi_open_fits(o, signature, size, at)) {
-            const egi_known_length *known = egi_open_known(o, at->key);
-            if (known && (!known->taped || egi_taped_watches(known->taped))) return o;
+        if (egi_path_fits(path, o->trace) && egi_open_list_fits(o, signature, size, at)) {
+            const egi_known_length *known = egi_open_list_known(o, at->key);
+            if (known && (!known->taped || egi_template_watches(known->taped))) return o;
         }
     return NULL;
 }
 static void egi_open_list_free(egi_open_list *o) {
     egi_trace_release(o->trace);
     for (int k = 0; k < 4; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
-    for (int64_t i = 0; i < o->n_known; i++) egi_taped_release(o->known[i].taped);
-    if (o->backs) egi_backs_release(o->backs, NULL);
+    for (int64_t i = 0; i < o->n_known; i++) egi_template_release(o->known[i].taped);
+    if (o->backs) egi_template_gradients_release(o->backs, NULL);
     egi_free(o->known);
     egi_free(o);
 }
 // Frees an open list, and takes what was derived from it out of the traces.
-static void egi_open_drop(eg_function *f, egi_open_list *o) {
+static void egi_open_list_drop(eg_function *f, egi_open_list *o) {
     egi_trace *gone = NULL;
     egi_lock();
     egi_open_list **at = &f->open;
@@ -48294,19 +48322,19 @@ static void egi_open_drop(eg_function *f, egi_open_list *o) {
     egi_open_list_free(o);
 }
 // Frees the open lists, if they no longer hold or, with `all`, anyway.
-static void egi_open_free(eg_function *f, bool all) {
+static void egi_open_lists_free(eg_function *f, bool all) {
     egi_lock();
     const bool closed = all || f->closed;
     f->closed = false;
     egi_unlock();
-    while (closed && f->open) egi_open_drop(f, f->open);
+    while (closed && f->open) egi_open_list_drop(f, f->open);
 }
 // Notes that t is the list at this length. If there are too many lengths, the first one noted is dropped. False without
 // memory.
-static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
+static bool egi_open_list_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
     const int64_t most = t->taped ? EGI_OPEN_TEMPLATES : EGI_OPEN_LENGTHS;
     void *known = o->known;
-    egi_taped *former = NULL;
+    egi_template *former = NULL;
     egi_lock();
     const bool more = o->n_known < most, ok = !more || egi_memory_grow(&known, &o->known_room, o->n_known + 1,
                                                                  sizeof *o->known);
@@ -48319,15 +48347,15 @@ static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length)
         if (t->taped) t->taped->refs++;
     }
     egi_unlock();
-    egi_taped_release(former);
+    egi_template_release(former);
     return ok;
 }
 // Shares the open list's gradients with a call at one more length. A template that already shares another list's
 // gradients keeps these.
-static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length) {
-    egi_taped *k = t->taped;
-    egi_backs *own = NULL;
-    if (!k || k->length || o->two || (o->trace != t && !egi_taped_alike(o->trace->taped, k))) return;
+static void egi_open_list_share_gradients(egi_open_list *o, egi_trace *t, int64_t length) {
+    egi_template *k = t->taped;
+    egi_template_gradients *own = NULL;
+    if (!k || k->length || o->two || (o->trace != t && !egi_template_alike(o->trace->taped, k))) return;
     egi_lock();
     if (!o->backs) o->backs = k->backs;
     else { own = k->backs; k->backs = o->backs; }
@@ -48336,7 +48364,7 @@ static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length)
     __atomic_store_n(&k->length, length, __ATOMIC_RELAXED);
     if (!own) return;
     __atomic_fetch_add(&egi_remarks_changed, (int64_t)1, __ATOMIC_RELEASE);
-    egi_backs_release(own, o->backs);
+    egi_template_gradients_release(own, o->backs);
 }
 // Whether a place is no constant that the body made, or one with the same bytes in both lists.
 static bool egi_constants_fit(const egi_trace *a, const egi_trace *b, int64_t place) {
@@ -48364,18 +48392,18 @@ static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_lis
     return true;
 }
 // Whether the numbers of a list are those that an open list gives for these lengths.
-static bool egi_open_follows(const egi_open_list *o, const egi_listed_numbers *z, const egi_lengths *at) {
-    for (int64_t i = 0; i < z->n; i++) if (z->word[i] != egi_open_word(o, at, i)) return false;
+static bool egi_open_list_follows(const egi_open_list *o, const egi_listed_numbers *z, const egi_lengths *at) {
+    for (int64_t i = 0; i < z->n; i++) if (z->word[i] != egi_open_list_word(o, at, i)) return false;
     return true;
 }
 // A copy of n elements of `size` bytes, which the caller frees; NULL without memory.
-static void *egi_open_copy(const void *from, int64_t n, size_t size) {
+static void *egi_open_list_copy(const void *from, int64_t n, size_t size) {
     void *to = egi_alloc((size_t)(n ? n : 1) * size);
     if (to && n) memcpy(to, from, (size_t)n * size);
     return to;
 }
 // Gives the copy of a trace its share in what that holds.
-static void egi_open_share(egi_trace *t, const egi_trace *a) {
+static void egi_open_list_share(egi_trace *t, const egi_trace *a) {
     t->n_places = a->n_places;
     t->n_operands = a->n_operands;
     t->n_variables = a->n_variables;
@@ -48398,16 +48426,16 @@ static void egi_open_share(egi_trace *t, const egi_trace *a) {
         if (o->place >= 0) t->first_operand[o->place] = i;
     }
 }
-static bool egi_open_copy_path(egi_trace *t, const egi_trace *a) {
-    t->path = (unsigned char *)egi_open_copy(a->path, a->n_path, sizeof *a->path);
-    t->given = (egi_branch_result *)egi_open_copy(a->given, a->n_given, sizeof *a->given);
+static bool egi_open_list_copy_path(egi_trace *t, const egi_trace *a) {
+    t->path = (unsigned char *)egi_open_list_copy(a->path, a->n_path, sizeof *a->path);
+    t->given = (egi_branch_result *)egi_open_list_copy(a->given, a->n_given, sizeof *a->given);
     t->n_path = a->n_path;
     t->n_given = a->n_given;
     t->undoes = a->undoes;
     return t->path && t->given;
 }
-static bool egi_open_copy_inlined(egi_trace *t, const egi_trace *a) {
-    t->inlined = (egi_inlined *)egi_open_copy(a->inlined, a->n_inlined, sizeof *a->inlined);
+static bool egi_open_list_copy_inlined(egi_trace *t, const egi_trace *a) {
+    t->inlined = (egi_inlined *)egi_open_list_copy(a->inlined, a->n_inlined, sizeof *a->inlined);
     if (!t->inlined) return false;
     egi_lock();
     for (; t->n_inlined < a->n_inlined; t->n_inlined++) t->inlined[t->n_inlined].f->inlined++;
@@ -48419,7 +48447,7 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at
     const egi_trace *a = o->trace;
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     egi_listed_numbers numbers;
-    int64_t *word = (int64_t *)egi_open_copy(o->numbers[0].word, o->numbers[0].n, sizeof *word);
+    int64_t *word = (int64_t *)egi_open_list_copy(o->numbers[0].word, o->numbers[0].n, sizeof *word);
     if (!t || !word) { egi_free(t); egi_free(word); return NULL; }
     memset(t, 0, sizeof *t);
     t->refs = 1;
@@ -48429,25 +48457,25 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at
     t->m = a->m;
     t->assigns = a->assigns;
     t->signature_size = o->signature_size;
-    t->signature = (int64_t *)egi_open_copy(signature, o->signature_size, sizeof *signature);
-    t->lines = (egi_trace_line *)egi_open_copy(a->lines, a->n_lines, sizeof *a->lines);
-    t->operands = (egi_operand *)egi_open_copy(a->operands, a->n_operands, sizeof *a->operands);
-    t->places = (egi_place *)egi_open_copy(a->places, a->n_places, sizeof *a->places);
-    t->first_operand = (int32_t *)egi_open_copy(a->first_operand, a->n_places, sizeof *a->first_operand);
-    t->variables = (egi_trace_variable *)egi_open_copy(a->variables, a->n_variables, sizeof *a->variables);
-    t->out = (int32_t *)egi_open_copy(a->out, 2 * a->m, sizeof *a->out);
-    t->out_flags = (uint16_t *)egi_open_copy(a->out_flags, a->m, sizeof *a->out_flags);
-    bool ok = egi_open_copy_path(t, a) && egi_open_copy_inlined(t, a) && t->signature && t->lines && t->operands &&
-              t->places && t->first_operand && t->variables && t->out && t->out_flags;
+    t->signature = (int64_t *)egi_open_list_copy(signature, o->signature_size, sizeof *signature);
+    t->lines = (egi_trace_line *)egi_open_list_copy(a->lines, a->n_lines, sizeof *a->lines);
+    t->operands = (egi_operand *)egi_open_list_copy(a->operands, a->n_operands, sizeof *a->operands);
+    t->places = (egi_place *)egi_open_list_copy(a->places, a->n_places, sizeof *a->places);
+    t->first_operand = (int32_t *)egi_open_list_copy(a->first_operand, a->n_places, sizeof *a->first_operand);
+    t->variables = (egi_trace_variable *)egi_open_list_copy(a->variables, a->n_variables, sizeof *a->variables);
+    t->out = (int32_t *)egi_open_list_copy(a->out, 2 * a->m, sizeof *a->out);
+    t->out_flags = (uint16_t *)egi_open_list_copy(a->out_flags, a->m, sizeof *a->out_flags);
+    bool ok = egi_open_list_copy_path(t, a) && egi_open_list_copy_inlined(t, a) && t->signature && t->lines &&
+              t->operands && t->places && t->first_operand && t->variables && t->out && t->out_flags;
     for (int64_t i = 0; i < a->n_lines && ok; i++, t->n_lines++) {
         void *parameters = a->lines[i].parameters;
-        if (parameters) parameters = egi_open_copy(parameters, 1, a->lines[i].parameters_size);
+        if (parameters) parameters = egi_open_list_copy(parameters, 1, a->lines[i].parameters_size);
         ok = parameters || !a->lines[i].parameters;
         t->lines[i].parameters = parameters;
     }
     if (ok) {
-        egi_open_share(t, a);
-        for (int64_t i = 0; i < o->numbers[0].n; i++) word[i] = egi_open_word(o, at, i);
+        egi_open_list_share(t, a);
+        for (int64_t i = 0; i < o->numbers[0].n; i++) word[i] = egi_open_list_word(o, at, i);
         memset(&numbers, 0, sizeof numbers);
         numbers.from = word;
         egi_trace_walk(&numbers, t);
@@ -48458,12 +48486,12 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at
     return NULL;
 }
 // Adds a trace of an open list. If there are too many, the counts of the dropped one are kept.
-static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t length) {
+static void egi_open_list_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t length) {
     egi_lock();
     t->open = o;
     t->length = length;
     egi_trace *oldest = egi_function_put(f, t, EGI_DERIVED);
-    egi_known_length *known = oldest ? egi_open_known(oldest->open, oldest->length) : NULL;
+    egi_known_length *known = oldest ? egi_open_list_known(oldest->open, oldest->length) : NULL;
     if (known) {
         known->calls = oldest->calls;
         known->check = oldest->check;
@@ -48474,15 +48502,15 @@ static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t
     egi_trace_release(oldest);
 }
 // Derives the trace of a signature with a known length, and adds it. False: the body must run.
-static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t *signature, int64_t size) {
+static bool egi_open_list_derive(eg_function *f, const egi_path *path, const int64_t *signature, int64_t size) {
     egi_lengths at;
     char text[256];
-    egi_open_free(f, false);
-    egi_open_list *o = egi_open_of(f, path, signature, size, &at);
+    egi_open_lists_free(f, false);
+    egi_open_list *o = egi_open_list_of(f, path, signature, size, &at);
     if (!o) return false;
-    if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_drop(f, o); return false; }
+    if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_list_drop(f, o); return false; }
     egi_trace *t = egi_open_list_at(o, &at, signature);
-    const egi_known_length *known = egi_open_known(o, at.key);
+    const egi_known_length *known = egi_open_list_known(o, at.key);
     if (!t) return false;
     t->calls = known->calls;
     t->check = known->check;
@@ -48495,14 +48523,14 @@ static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t 
         egi_trace_release(t);
         return false;
     }
-    egi_open_add(f, o, t, at.key);
+    egi_open_list_add(f, o, t, at.key);
     egi_lock();
     f->crowd_replays++;                                     // the replay for which it is made does not count
     egi_unlock();
     return true;
 }
 // The first line in which two lists differ by more than a length; -1 if it is not found.
-static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const int64_t *length) {
+static int64_t egi_open_list_differs(const egi_trace *a, const egi_trace *b, const int64_t *length) {
     egi_listed_numbers w[2];
     int64_t i = 0;
     bool same = true;
@@ -48531,7 +48559,7 @@ static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const in
     return failed ? -1 : i;
 }
 // Appends "eg_mul at program.c:12".
-static void egi_open_explain_line(const egi_trace_line *line, char *text, size_t room) {
+static void egi_open_list_explain_line(const egi_trace_line *line, char *text, size_t room) {
     const size_t end = strlen(text);
     const egi_call_note *note = &line->note;
     if (note->file)
@@ -48540,20 +48568,20 @@ static void egi_open_explain_line(const egi_trace_line *line, char *text, size_t
 }
 // Describes what is new in a new trace's signature, and which line follows no length; or which op the body has left out
 // or replaced, as under an if of C.
-static void egi_open_explain(eg_function *f, const egi_trace *former, const egi_trace *t, int64_t line,
-                             const char *what, char *text, size_t room) {
+static void egi_open_list_explain(eg_function *f, const egi_trace *former, const egi_trace *t, int64_t line,
+                                  const char *what, char *text, size_t room) {
     const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL,
                          *other = line >= 0 && line < former->n_lines ? &former->lines[line] : NULL;
     egi_lock();
     egi_signature_explain_nearest(f, t, text, room);
     egi_unlock();
     snprintf(text + strlen(text), room - strlen(text), "%swhere ", *text ? ", " : "");
-    if (at || other) egi_open_explain_line(at ? at : other, text, room);
+    if (at || other) egi_open_list_explain_line(at ? at : other, text, room);
     const char *then = !at && !other ? "eg_function_call " : !at ? " is left out" : !other ? " is added" : " ";
     const bool same = at && other && at->op == other->op && (at->op || at->name == other->name);
     snprintf(text + strlen(text), room - strlen(text), "%s%s", then,
              same || (!at && !other) ? what : at && other ? "stands in place of " : "");
-    if (at && other && !same) egi_open_explain_line(other, text, room);
+    if (at && other && !same) egi_open_list_explain_line(other, text, room);
 }
 // Makes an open list of two traces, if their numbers follow a length. NULL: they do not, or there is no memory.
 static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_listed_numbers *of_b,
@@ -48571,8 +48599,8 @@ static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_li
         return NULL;
     }
     o->signature_size = a->signature_size;
-    o->signature[0] = (int64_t *)egi_open_copy(a->signature, a->signature_size, sizeof *a->signature);
-    o->signature[1] = (int64_t *)egi_open_copy(b->signature, b->signature_size, sizeof *b->signature);
+    o->signature[0] = (int64_t *)egi_open_list_copy(a->signature, a->signature_size, sizeof *a->signature);
+    o->signature[1] = (int64_t *)egi_open_list_copy(b->signature, b->signature_size, sizeof *b->signature);
     o->numbers[1] = *of_b;
     memset(of_b, 0, sizeof *of_b);
     egi_lock();
@@ -48582,17 +48610,17 @@ static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_li
     return o;
 }
 // Puts an open list first; the oldest goes where there are too many.
-static void egi_open_put(eg_function *f, egi_open_list *o) {
+static void egi_open_list_put(eg_function *f, egi_open_list *o) {
     int count = 0;
     egi_lock();
     o->next = f->open;
     f->open = o;
     egi_unlock();
     for (egi_open_list *k = f->open; k; k = k->next)
-        if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
+        if (++count > EGI_OPEN_LISTS) { egi_open_list_drop(f, k); return; }
 }
 // Looks for a trace that makes an open list with t.
-static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers, char *text, size_t room) {
+static void egi_open_list_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers, char *text, size_t room) {
     egi_trace *with[EGI_OPEN_TRIES];
     int64_t lengths[EGI_OPEN_TRIES][3];
     int n = 0;
@@ -48610,23 +48638,23 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
         egi_open_list *o = found ? NULL : egi_open_list_new(with[i], t, numbers, lengths[i]);
         if (o) {
             found = true;
-            egi_open_put(f, o);
-            if (!o->signature[0] || !o->signature[1] || !egi_open_knows(o, with[i], lengths[i][0]) ||
-                !egi_open_knows(o, t, lengths[i][1]))
-                egi_open_drop(f, o);
+            egi_open_list_put(f, o);
+            if (!o->signature[0] || !o->signature[1] || !egi_open_list_knows(o, with[i], lengths[i][0]) ||
+                !egi_open_list_knows(o, t, lengths[i][1]))
+                egi_open_list_drop(f, o);
             else {
-                egi_open_share_backs(o, with[i], lengths[i][0]);
-                egi_open_share_backs(o, t, lengths[i][1]);
+                egi_open_list_share_gradients(o, with[i], lengths[i][0]);
+                egi_open_list_share_gradients(o, t, lengths[i][1]);
             }
         }
     }
-    const int64_t line = n && !found && !*text ? egi_open_differs(with[0], t, lengths[0]) : -1;
-    if (line >= 0) egi_open_explain(f, with[0], t, line, "changes by more than a length", text, room);
+    const int64_t line = n && !found && !*text ? egi_open_list_differs(with[0], t, lengths[0]) : -1;
+    if (line >= 0) egi_open_list_explain(f, with[0], t, line, "changes by more than a length", text, room);
     for (int i = 0; i < n; i++) egi_trace_release(with[i]);
 }
 // Where the signatures of two open lists have the length that both follow or, with `across`, the first length that is
 // constant in each but not equal; 0: nowhere.
-static int64_t egi_open_position(const egi_open_list *a, const egi_open_list *b, bool across) {
+static int64_t egi_open_list_position(const egi_open_list *a, const egi_open_list *b, bool across) {
     int64_t *const *x = a->signature, *const *y = b->signature;
     for (int64_t i = EGI_SIGNATURE_HEAD; i < a->signature_size; i += 3 + 2 * x[0][i + 2])
         for (int64_t k = 0; k < x[0][i + 2]; k++) {
@@ -48638,13 +48666,13 @@ static int64_t egi_open_position(const egi_open_list *a, const egi_open_list *b,
     return 0;
 }
 // Lets an open list own what it borrowed of two others. False without memory.
-static bool egi_open_own(egi_open_list *o) {
+static bool egi_open_list_own(egi_open_list *o) {
     bool ok = true;
     for (int k = 0; k < 4; k++) {
         egi_listed_numbers *w = &o->numbers[k];
-        o->signature[k] = (int64_t *)egi_open_copy(o->signature[k], o->signature_size, sizeof *o->signature[k]);
-        w->word = (int64_t *)egi_open_copy(w->word, w->n, sizeof *w->word);
-        w->same = (int64_t *)egi_open_copy(w->same, w->n_same, sizeof *w->same);
+        o->signature[k] = (int64_t *)egi_open_list_copy(o->signature[k], o->signature_size, sizeof *o->signature[k]);
+        w->word = (int64_t *)egi_open_list_copy(w->word, w->n, sizeof *w->word);
+        w->same = (int64_t *)egi_open_list_copy(w->same, w->n_same, sizeof *w->same);
         ok = ok && o->signature[k] && w->word && w->same;
     }
     egi_lock();
@@ -48653,8 +48681,8 @@ static bool egi_open_own(egi_open_list *o) {
     return ok;
 }
 // Whether two open lists make one of two lengths from which t follows: then it is added.
-static egi_open_list *egi_open_join(eg_function *f, const egi_open_list *a, const egi_open_list *b, const egi_trace *t,
-                                    const egi_listed_numbers *numbers, egi_lengths *at) {
+static egi_open_list *egi_open_list_join(eg_function *f, const egi_open_list *a, const egi_open_list *b,
+                                         const egi_trace *t, const egi_listed_numbers *numbers, egi_lengths *at) {
     egi_open_list o, *made = NULL;
     memset(&o, 0, sizeof o);
     if (a->two || b->two || a->signature_size != b->signature_size || a->signature_size != t->signature_size ||
@@ -48669,66 +48697,67 @@ static egi_open_list *egi_open_join(eg_function *f, const egi_open_list *a, cons
         o.numbers[k] = a->numbers[k];
         o.numbers[k + 2] = b->numbers[k];
     }
-    o.along = egi_open_position(a, b, false);
-    o.across = egi_open_position(a, b, true);
-    if (!o.along || !o.across || !egi_open_fits(&o, t->signature, t->signature_size, at) ||
+    o.along = egi_open_list_position(a, b, false);
+    o.across = egi_open_list_position(a, b, true);
+    if (!o.along || !o.across || !egi_open_list_fits(&o, t->signature, t->signature_size, at) ||
         !egi_listed_numbers_fit(a->trace, &o.numbers[0], b->trace, &o.numbers[2]) ||
-        !egi_listed_numbers_fit(a->trace, &o.numbers[0], t, numbers) || !egi_open_follows(&o, numbers, at))
+        !egi_listed_numbers_fit(a->trace, &o.numbers[0], t, numbers) || !egi_open_list_follows(&o, numbers, at))
         return NULL;
     made = (egi_open_list *)egi_alloc(sizeof *made);
     if (!made) return NULL;
     *made = o;
-    if (!egi_open_own(made) || !egi_open_knows(made, t, at->key)) { egi_open_list_free(made); return NULL; }
-    egi_open_put(f, made);
+    if (!egi_open_list_own(made) || !egi_open_list_knows(made, t, at->key)) { egi_open_list_free(made); return NULL; }
+    egi_open_list_put(f, made);
     return made;
 }
 // Looks for two open lists that make one of two lengths, from which t follows.
-static egi_open_list *egi_open_span(eg_function *f, const egi_trace *t, const egi_listed_numbers *numbers,
-                                    egi_lengths *at) {
+static egi_open_list *egi_open_list_span(eg_function *f, const egi_trace *t, const egi_listed_numbers *numbers,
+                                         egi_lengths *at) {
     for (const egi_open_list *a = f->open; a; a = a->next)
         for (const egi_open_list *b = f->open; b; b = b->next) {
-            egi_open_list *o = a == b ? NULL : egi_open_join(f, a, b, t, numbers, at);
+            egi_open_list *o = a == b ? NULL : egi_open_list_join(f, a, b, t, numbers, at);
             if (o) return o;
         }
     return NULL;
 }
 // Called when a new trace equals the list that the open list o gives for its lengths: counts it and adds it to o.
-static void egi_open_found(eg_function *f, egi_open_list *o, egi_trace *t, const egi_lengths *at) {
+static void egi_open_list_found(eg_function *f, egi_open_list *o, egi_trace *t, const egi_lengths *at) {
     egi_lock();
     f->info.derived++;
     o->derived++;
     egi_unlock();
-    egi_open_share_backs(o, t, at->key);
-    egi_open_add(f, o, t, at->key);
+    egi_open_list_share_gradients(o, t, at->key);
+    egi_open_list_add(f, o, t, at->key);
 }
 // For a trace with a new signature: adds it to an open list that gives the same list; otherwise it may begin another
 // open list, and `text` says how it differs.
-static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t room) {
+static bool egi_open_list_compare(eg_function *f, egi_trace *t, char *text, size_t room) {
     egi_listed_numbers numbers;
     egi_lengths at;
     bool found = false;
     memset(&numbers, 0, sizeof numbers);
-    egi_open_free(f, false);
+    egi_open_lists_free(f, false);
     egi_trace_walk(&numbers, t);
     for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
         next = o->next;
-        if (!egi_paths_equal(o->trace, t) || !egi_open_fits(o, t->signature, t->signature_size, &at)) continue;
-        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) && egi_open_follows(o, &numbers, &at) &&
-                (egi_open_known(o, at.key) || egi_open_knows(o, t, at.key));
-        if (found) egi_open_found(f, o, t, &at);
+        if (!egi_paths_equal(o->trace, t) || !egi_open_list_fits(o, t->signature, t->signature_size, &at)) continue;
+        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) &&
+                egi_open_list_follows(o, &numbers, &at) &&
+                (egi_open_list_known(o, at.key) || egi_open_list_knows(o, t, at.key));
+        if (found) egi_open_list_found(f, o, t, &at);
         else {
             egi_trace *derived = *text ? NULL : egi_open_list_at(o, &at, t->signature);
             if (derived)
-                egi_open_explain(f, derived, t, egi_trace_differs(derived, t), "is not what other lengths make of it",
-                                 text, room);
+                egi_open_list_explain(f, derived, t, egi_trace_differs(derived, t),
+                                      "is not what other lengths make of it", text, room);
             egi_trace_release(derived);
-            if (!o->derived) egi_open_drop(f, o);           // its rule has held for no other length yet
+            if (!o->derived) egi_open_list_drop(f, o);           // its rule has held for no other length yet
         }
     }
-    egi_open_list *two = found || numbers.failed ? NULL : egi_open_span(f, t, &numbers, &at);
-    if (two) egi_open_found(f, two, t, &at);
+    egi_open_list *two = found || numbers.failed ? NULL : egi_open_list_span(f, t, &numbers, &at);
+    if (two) egi_open_list_found(f, two, t, &at);
     found = found || two;
-    if (!found && !numbers.failed) egi_open_begin(f, t, &numbers, text, room);
+    if (!found && !numbers.failed) egi_open_list_begin(f, t, &numbers, text, room);
     egi_listed_numbers_free(&numbers);
     return found;
 }
@@ -48859,13 +48888,13 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
               : egi_fail(EG_ERROR_STATE, "function_call", "%s: a later call would use an old value; none has so far. "
                          EGI_WHAT_CHANGES, explanation));
     }
-    if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
+    if (ok && call) ok = egi_taped_call_record(call, old && t && same ? old : call->trace, in, n, out);
     else egi_taped_call_free(call);
     egi_trace_release_counted(counted);                        // only now: the line reads variables
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     egi_trace_release(other);
     if (ok && t && !(old && same)) {
-        if (old || !egi_open_compare(f, t, explanation, room)) egi_function_add(f, t, explanation);
+        if (old || !egi_open_list_compare(f, t, explanation, room)) egi_function_add(f, t, explanation);
     } else egi_trace_release(t);
     return ok;
 }
@@ -48900,7 +48929,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     for (egi_trace *k = f->traces; k; k = k->next) {
         if (!egi_signatures_equal(k, signature, size)) continue;
         assigns = assigns || k->assigns;
-        if (k->taped && !egi_taped_watches(k->taped)) continue;
+        if (k->taped && !egi_template_watches(k->taped)) continue;
         busy = busy || (k->assigns && k->busy);
         if (!t && egi_path_fits(known, k)) t = k;
     }
@@ -48951,7 +48980,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     if (bound) egi_trace_run_bind(t, run, arena);
     // A function of eg_host_call may call f, too.
     egi_function_call own = { egi_this.functions, f, NULL, t, false, t->n, NULL, NULL };
-    egi_hosted *const hosted = egi_this.hosted;
+    egi_host_tape *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
     eg_scope scope = { 0, 0 };
@@ -48960,7 +48989,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
                                          : undone ? false : egi_memory_fail("function_call", t->arena_bytes);
     egi_this.functions = own.outer;
     *strayed = bound && run->strayed ? run->branches : 0;
-    egi_hosted_end(egi_this.hosted);                            // what no call on a tape took over
+    egi_host_tape_end(egi_this.hosted);                            // what no call on a tape took over
     egi_this.hosted = hosted;
     egi_taped_call_free(call);
     for (int i = 0; i < t->m && t->n_path && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
@@ -48999,7 +49028,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (reason) return egi_function_run(f, in, egi_inputs_without_masks(in, n), out, m, NULL);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
-    else if (way == EGI_BY_TRACE && (*again = egi_open_derive(f, known, signature, size))) ok = false;
+    else if (way == EGI_BY_TRACE && (*again = egi_open_list_derive(f, known, signature, size))) ok = false;
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
@@ -49160,7 +49189,7 @@ EAGER_API void eg_function_release(eg_function *f) {
                                  "eg_function_retain took, or the session");
         return;
     }
-    egi_open_free(f, true);
+    egi_open_lists_free(f, true);
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
     egi_trace_release(f->refused);
     egi_arenas_free(f->arenas);
@@ -49544,10 +49573,10 @@ EAGER_API int64_t eg_function_trim(eg_function *f) {
 // ---- calls of C from a list
 //
 // The function of an eg_host_call runs apart from everything that observes the thread: its tapes and the list or graph
-// that is being written. If gradients pass through it, it runs under a tape of its own (egi_hosted), which the gradient
-// of the call's line reads. In a list the call is work of the host: each replay hands the function copies of its inputs
-// and copies its results to where the list wants them. One more line writes the address of the tape into a tensor of
-// one int64 on the list's device; by it, the line of the gradient finds the tape of its own replay.
+// that is being written. If gradients pass through it, it runs under a tape of its own (egi_host_tape), which the
+// gradient of the call's line reads. In a list the call is work of the host: each replay hands the function copies of
+// its inputs and copies its results to where the list wants them. One more line writes the address of the tape into a
+// tensor of one int64 on the list's device; by it, the line of the gradient finds the tape of its own replay.
 
 enum { EGI_HOST_INPUTS = 8 };
 // The gradient's line: how many gradients of outputs follow the tape's address; bits of the inputs for which gradients
@@ -49600,7 +49629,7 @@ static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const 
     for (int i = 0; i < site->m && !ok; i++) out[i] = NULL;
     return ok;
 }
-static void egi_hosted_free(egi_hosted *k) {
+static void egi_host_tape_free(egi_host_tape *k) {
     egi_tensors_release(k->in, EGI_HOST_INPUTS);
     egi_tensors_release(k->out, EGI_MAX_OUT);
     egi_tensors_release(k->dx, EGI_HOST_INPUTS);
@@ -49610,12 +49639,12 @@ static void egi_hosted_free(egi_hosted *k) {
 // The same under a tape of its own, which becomes the first of egi_this.hosted.
 static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                                eg_tensor **out) {
-    egi_hosted *k = (egi_hosted *)egi_alloc(sizeof *k);
+    egi_host_tape *k = (egi_host_tape *)egi_alloc(sizeof *k);
     egi_host_frame frame;
     egi_custom_spy spy;
     if (!k) return egi_memory_fail("host_call", (int64_t)sizeof *k);
     memset(k, 0, sizeof *k);
-    k->end = egi_hosted_free;
+    k->end = egi_host_tape_free;
     k->n = (int)site->n;
     k->m = (int)site->m;
     k->custom = site->custom;
@@ -49639,7 +49668,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
         ok = egi_fail(EG_ERROR_GRADIENT, "host_call", "the function uses the variable %s, which is none of its inputs "
                                          "and would get no gradient: make it an input; or use it inside "
                                          "EG_NO_RECORDING, where it is a constant", spy.found);
-    if (!ok) { egi_hosted_free(k); return false; }
+    if (!ok) { egi_host_tape_free(k); return false; }
     for (int i = 0; i < k->m; i++) k->out[i] = eg_retain(out[i]);
     k->next = egi_this.hosted;
     egi_this.hosted = k;
@@ -49703,15 +49732,15 @@ static bool egi_host_address_work(eg_backend *b, const egi_args *args) {
     return b->write(b, args->out[0]->data, &address, sizeof address);
 }
 // The tape whose address a tensor holds; NULL where the device could not be read.
-static egi_hosted *egi_hosted_of(const eg_tensor *x) {
+static egi_host_tape *egi_host_tape_of(const eg_tensor *x) {
     eg_backend *b = egi_backend_of(x);
     int64_t address = 0;
-    return b->read(b, &address, x->data, sizeof address) ? (egi_hosted *)(intptr_t)address : NULL;
+    return b->read(b, &address, x->data, sizeof address) ? (egi_host_tape *)(intptr_t)address : NULL;
 }
 // Reads the tape of a call: k->dx[i] for each input that is wanted, NULL where there is none; why is noted of `line` on
 // t, unless t is NULL.
-static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *upstream, eg_tape *t,
-                            const egi_line *line) {
+static bool egi_host_tape_read(egi_host_tape *k, int64_t wanted, eg_tensor *const *upstream, eg_tape *t,
+                               const egi_line *line) {
     eg_tensor *xs[EGI_HOST_INPUTS], *dx[EGI_HOST_INPUTS], *ys[EGI_MAX_OUT], *g[EGI_MAX_OUT];
     int32_t sy[EGI_MAX_OUT];
     egi_host_frame frame;
@@ -49743,12 +49772,12 @@ static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *ups
 }
 // The line of a gradient: reads the tape of this replay's call, once for all such lines.
 static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
-    egi_hosted *k = egi_hosted_of(args->in[0]);
+    egi_host_tape *k = egi_host_tape_of(args->in[0]);
     eg_tensor *own[EGI_MAX_OUT];
     bool ok = k != NULL;
     if (ok && !k->read)
         ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in + 1, wish->given, NULL, own) &&
-             egi_hosted_read(k, wish->wanted, own, NULL, NULL);
+             egi_host_tape_read(k, wish->wanted, own, NULL, NULL);
     for (int i = 0; ok && i < k->n; i++)
         if (k->dx[i] && !(wish->has >> i & 1))
             ok = egi_fail(EG_ERROR_GRADIENT, "host_call", "its function depends on input %d now, which had no "
@@ -49767,7 +49796,7 @@ static bool egi_host_grad_work(eg_backend *b, const egi_args *args) {
     return ok;
 }
 // The lines that write the gradients k->dx[], four at most each.
-static bool egi_host_grad_write(egi_hosted *k, egi_host_wish *wish, const eg_grad_context *c, eg_tensor **dx) {
+static bool egi_host_grad_write(egi_host_tape *k, egi_host_wish *wish, const eg_grad_context *c, eg_tensor **dx) {
     bool ok = true;
     for (int i = 0; i < k->n && ok;) {
         egi_args args = { NULL, EGI_WORK_CALL_GRADIENT, { c->saved[0] }, { NULL }, wish };
@@ -49808,12 +49837,12 @@ static bool egi_accumulate_host_call(eg_tape *t, const egi_line *line, const eg_
                 return false;
         return true;
     }
-    egi_hosted *k = egi_hosted_of(c->saved[0]);
+    egi_host_tape *k = egi_host_tape_of(c->saved[0]);
     if (!k) return false;
     for (int i = 0; i < k->n; i++)
         if (c->needed[i] && egi_dtype_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
     const int64_t assigned = egi_this.assigned;
-    if (!egi_hosted_read(k, wish.wanted, c->upstream, t, line)) return false;
+    if (!egi_host_tape_read(k, wish.wanted, c->upstream, t, line)) return false;
     egi_custom_assigned(k->custom, assigned);
     for (int i = 0; i < k->n; i++) wish.has |= k->dx[i] ? (int64_t)1 << i : 0;
     if (egi_this.observer && egi_this.observer->check) return egi_host_grad_write(k, &wish, c, dx);
@@ -49834,14 +49863,14 @@ static const egi_op egi_row_custom_call = { "host_call", -1, -1, EGI_CUSTOM, 0, 
                                             EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_host_call) };
 static const egi_op egi_row_host_call_plain = { "host_call without .differentiable", -1, -1, 0, 0, egi_shape_none, NULL,
                                                 NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
-static void egi_hosted_give_back(void *data, void *hosted) { (void)data; egi_hosted_free((egi_hosted *)hosted); }
+static void egi_host_tape_give_back(void *data, void *tape) { (void)data; egi_host_tape_free((egi_host_tape *)tape); }
 // The tensor that eager lines keep for the tape of a call: its memory is a field of `k`, which it owns.
-static eg_tensor *egi_hosted_tensor(egi_hosted *k) {
+static eg_tensor *egi_host_tape_tensor(egi_host_tape *k) {
     egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
     eg_tensor *x = b ? egi_tensor_new(0) : NULL;
     if (!x) {
         egi_free(b);
-        egi_hosted_free(k);
+        egi_host_tape_free(k);
         egi_memory_fail("host_call", (int64_t)sizeof *b);
         return NULL;
     }
@@ -49851,7 +49880,7 @@ static eg_tensor *egi_hosted_tensor(egi_hosted *k) {
     b->backend = &egi_cpu;
     b->data = &k->address;
     b->bytes = (int64_t)sizeof k->address;
-    b->deleter = egi_hosted_give_back;
+    b->deleter = egi_host_tape_give_back;
     b->user = k;
     egi_dtypes_reach();
     x->op = "host_call";
@@ -49893,10 +49922,10 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
 // While the function runs for a body that is traced, the variables that the body assigns have copies of their values,
 // so that the function may keep what it reads: the list is that of a function which keeps nothing. In a replay,
 // egi_trace_part takes the variable away from what the function has kept.
-typedef struct egi_copied { eg_tensor *variable, *copy; egi_buffer *own; } egi_copied;
-typedef struct egi_copied_list { egi_copied *item; int64_t n, room; } egi_copied_list;
+typedef struct egi_variable_copy { eg_tensor *variable, *copy; egi_buffer *own; } egi_variable_copy;
+typedef struct egi_variable_copies { egi_variable_copy *item; int64_t n, room; } egi_variable_copies;
 // Adds the variables that the list changes, as far as there is room. Under egi_lock.
-static void egi_copied_add(egi_copied_list *list, const egi_trace *t) {
+static void egi_variable_copies_add(egi_variable_copies *list, const egi_trace *t) {
     for (int64_t k = 0; k < t->n_variables; k++) {
         eg_tensor *v = t->variables[k].variable;
         bool changes = t->variables[k].assigned, again = false;
@@ -49907,28 +49936,28 @@ static void egi_copied_add(egi_copied_list *list, const egi_trace *t) {
     }
 }
 // What a list says that could not be kept, or one that is compared with the body, holds of the body of t, too.
-static void egi_copied_find(egi_copied_list *list, const egi_trace *t) {
+static void egi_variable_copies_find(egi_variable_copies *list, const egi_trace *t) {
     const eg_function *f = t->function;
     egi_lock();
     const bool alone = f->assigner == &egi_this;            // else others may be reading the variables
     int64_t most = t->n_variables + (f->refused ? f->refused->n_variables : 0);
     for (const egi_trace *k = f->traces; k; k = k->next) most += k->n_variables;
     egi_unlock();
-    if (!alone || !most || !(list->item = (egi_copied *)egi_alloc((size_t)most * sizeof *list->item))) return;
+    if (!alone || !most || !(list->item = (egi_variable_copy *)egi_alloc((size_t)most * sizeof *list->item))) return;
     memset(list->item, 0, (size_t)most * sizeof *list->item);
     list->room = most;
     egi_lock();
-    egi_copied_add(list, t);
-    if (f->refused) egi_copied_add(list, f->refused);
-    for (const egi_trace *k = f->traces; k; k = k->next) egi_copied_add(list, k);
+    egi_variable_copies_add(list, t);
+    if (f->refused) egi_variable_copies_add(list, f->refused);
+    for (const egi_trace *k = f->traces; k; k = k->next) egi_variable_copies_add(list, k);
     egi_unlock();
 }
-static bool egi_copied_begin(egi_copied_list *list) {
+static bool egi_variable_copies_begin(egi_variable_copies *list) {
     egi_host_frame frame;
     bool ok = true;
     egi_host_enter(&frame, NULL);
     for (int64_t i = 0; i < list->n && ok; i++) {
-        egi_copied *c = &list->item[i];
+        egi_variable_copy *c = &list->item[i];
         eg_shape shape = egi_shape(c->variable);
         c->copy = egi_tensor_allocate_as("host_call", egi_backend_of(c->variable), (eg_dtype)c->variable->dtype,
                                          &shape);
@@ -49942,11 +49971,11 @@ static bool egi_copied_begin(egi_copied_list *list) {
     return ok;
 }
 // Gives the variables their own memory back, except for those that the function has assigned.
-static void egi_copied_end(egi_copied_list *list) {
+static void egi_variable_copies_end(egi_variable_copies *list) {
     egi_host_frame frame;
     egi_host_enter(&frame, NULL);
     for (int64_t i = 0; i < list->n; i++) {
-        egi_copied *c = &list->item[i];
+        egi_variable_copy *c = &list->item[i];
         if (c->own && c->variable->buffer == c->copy->buffer) egi_trace_give_back(c->variable, c->own);
         egi_buffer_release(c->own);
         if (c->copy) egi_object_release(&c->copy->object);
@@ -49974,7 +50003,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
     egi_host_site site = *of;
     const egi_recorder *r = egi_this.observer;
     const bool writes = r && r->check && !r->graph;
-    const int kind = egi_taped_kind();
+    const int kind = egi_template_kind();
     eg_tensor *own[EGI_HOST_INPUTS], *saved[EG_MAX_SAVED] = { NULL };
     const eg_random_state before = egi_this.random;
     bool ok = true;
@@ -49984,9 +50013,9 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         ok = egi_this.observer->host(egi_this.observer, &site, in, results, out) || egi_graph_refuses(false);
         for (int i = 0; i < site.n; i++) saved[i] = in[i];
     } else {
-        egi_copied_list copied = { NULL, 0, 0 };
-        if (writes && egi_trace_written()) egi_copied_find(&copied, egi_trace_written());
-        if (writes) ok = egi_host_copies(in, site.n, NULL, own) && egi_copied_begin(&copied);
+        egi_variable_copies copied = { NULL, 0, 0 };
+        if (writes && egi_trace_written()) egi_variable_copies_find(&copied, egi_trace_written());
+        if (writes) ok = egi_host_copies(in, site.n, NULL, own) && egi_variable_copies_begin(&copied);
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
         const int64_t assigned = egi_this.assigned;
         egi_host_guard guard;
@@ -49994,11 +50023,11 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         if (guarded) egi_host_guard_begin(&guard, egi_trace_written(), true);
         ok = ok && egi_host_run_any(&site, own, results, out);
         if (guarded) egi_this.guards = guard.outer;
-        if (!ok) egi_observe_failed();
+        if (!ok) egi_observer_failed();
         egi_custom_assigned(site.custom, assigned);
-        egi_copied_end(&copied);
-        egi_hosted *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
-        if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_hosted_tensor(k)) != NULL; }
+        egi_variable_copies_end(&copied);
+        egi_host_tape *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
+        if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_host_tape_tensor(k)) != NULL; }
         if (ok && writes) ok = egi_host_write(&site, in, before, out, &saved[0]);
         for (int i = 0; i < site.m && ok && !writes; i++)
             ok = (out[i] = egi_scope_own(egi_tensor_alias("host_call", out[i]))) != NULL;
@@ -50084,7 +50113,7 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
                             eg_tensor **out, int m) {
     const egi_trace *t = (const egi_trace *)(const void *)r;
     eg_host_call_options o;
-    if (t->inside || n > EGI_HOST_INPUTS || egi_taped_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
+    if (t->inside || n > EGI_HOST_INPUTS || egi_template_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
     egi_custom_site *c = egi_custom_site_of(t->function, op, attr, n, m);
     if (!c) return egi_memory_fail(op->name, (int64_t)sizeof *c);
     memset(&o, 0, sizeof o);
@@ -51170,7 +51199,7 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     const egi_graph_operands among = egi_graph_look(g, args->in, 8);
     const int n = among.n;
     if (!among.node && !(args->out[0] && egi_backend_of(args->out[0]) == &g->backend) && !(among.opens && n > 1))
-        return check(egi_work_backend(args), args);        // of the program's alone, and without an open number beside
+        return check(egi_host_work_backend(args), args);    // of the program's alone, and without an open number beside
     const double tolerance = check == egi_assertion_check ? ((const egi_assertion *)args->parameters)->tolerance : 0;
     if (tolerance > 0 && g->n_open && egi_graph_may_come(g, tolerance))
         return egi_refuse(EG_ERROR_ARGUMENT, "assert_near", "the tolerance, %.10g, comes of an open dimension, and "
@@ -52312,7 +52341,7 @@ static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
     egi_args args = { NULL, node->variant, { NULL }, { NULL }, node->attr };
     egi_positions positions;
     bool ok = true;
-    if (node->work == egi_work_positions) {
+    if (node->work == egi_host_work_positions) {
         positions = *(const egi_positions *)node->attr;
         for (int i = 0; i < positions.rank && ok; i++) ok = egi_graph_number(run, &positions.dims[i]);
         args.parameters = &positions;
@@ -53460,7 +53489,7 @@ static bool egi_positions_load(egi_loader *l, eg_tensor **in, const char *of);
 static bool egi_assertion_load(egi_loader *l, eg_tensor **in, const char *of);
 EGI_OBJECTS
 static const egi_work_row egi_works[] = {
-    { "positions", egi_work_positions, 1, false, egi_positions_save, egi_positions_load },
+    { "positions", egi_host_work_positions, 1, false, egi_positions_save, egi_positions_load },
     { "assertion", egi_assertion_check, 2, true, egi_assertion_save, egi_assertion_load },
     { "print", egi_print_now, 1, false, NULL, NULL }, { "shares", egi_loss_check_shares, 1, false, NULL, NULL } };
 enum { EGI_WORKS = (int)(sizeof egi_works / sizeof egi_works[0]) };
@@ -53560,7 +53589,7 @@ static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
     egi_text_printf(&s->text, ",\"low\":%lld,\"high\":%lld", (long long)p->low, (long long)p->high);
 }
 // The public functions made of ops, whose errors carry their names, also from a file. Other names are NULL.
-static const char *egi_called_named(const char *name) {
+static const char *egi_caller_named(const char *name) {
 #define EGI_CALLED_LOSS(name, labels, options) #name,
     static const char *const names[] = {
         "avg_pool1d", "avg_pool2d", "clip_by_global_norm", "clip_by_norm", "conv1d", "conv1d_transpose",
@@ -53580,7 +53609,7 @@ static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
                                                    : "a function in a file is for one device");
     egi_saver_named(s, "op", node->op->name);
-    if (egi_called_named(node->called)) egi_saver_named(s, "called", node->called);
+    if (egi_caller_named(node->called)) egi_saver_named(s, "called", node->called);
     egi_saver_inputs(s, node, 0, node->n);
     if (node->op->attr_size)
         egi_recorder_file_attributes(&s->text, node->op, node->attr,
@@ -54215,7 +54244,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     bool ok = attr || egi_memory_fail("function_load", 0);
     if (ok) memset(attr, 0, op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1));
     ok = ok && egi_loader_attributes(l, op, n && in[0] ? in[0]->rank : 0, attr);
-    const char *called = egi_called_named(egi_loader_text(l, "called"));
+    const char *called = egi_caller_named(egi_loader_text(l, "called"));
     egi_context call;
     if (called) egi_context_enter(&call, EGI_IN_CALL, called);
     if (ok && row->composed && n == op->n_in && !l->graph->backend.folds)
@@ -54299,7 +54328,7 @@ static bool egi_loader_random(egi_loader *l) {
 }
 static bool egi_assertion_load(egi_loader *l, eg_tensor **in, const char *of) {
     double tolerance;
-    return egi_loader_number(l, "tolerance", &tolerance) && egi_assert(of, in[0], in[1], tolerance) &&
+    return egi_loader_number(l, "tolerance", &tolerance) && egi_assertion_make(of, in[0], in[1], tolerance) &&
            egi_loader_gives(l, in, 0);
 }
 static bool egi_positions_load(egi_loader *l, eg_tensor **in, const char *of) {
@@ -57145,7 +57174,7 @@ EGI_AS_TOLD
 #define EGI_BYTES 16
 #if EGI_FUSES
 #define EGI_VFMA(s, b, c) EGI_TN(egi_vector_fma)(s, b, c)
-#define EGI_FMA_ONE(s, b, c) EGI_TN(egi_one_fma)(s, b, c)
+#define EGI_FMA_ONE(s, b, c) EGI_TN(egi_scalar_fma)(s, b, c)
 #else
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
 #define EGI_FMA_ONE(s, b, c) ((c) + (s) * (b))
@@ -57919,7 +57948,7 @@ static void EGI_TN(egi_avg_pool)(void *context, int64_t begin, int64_t end) {
             egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
             if (!job->back) {
                 if (box.pixels) EGI_IN_VECTORS(egi_avg_pool_window)(w, &box, job->x, y);
-                else egi_zero(c * (int64_t)sizeof(EGI_T), y);
+                else egi_bytes_zero(c * (int64_t)sizeof(EGI_T), y);
                 continue;
             }
             if (box.pixels == 0) continue;
@@ -57948,7 +57977,7 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
             const egi_window *a = &w->axis[i];
             job.whole = job.whole && a->stride == a->taps && a->out * a->stride == a->in;
         }
-        if (!job.whole) egi_zero(w->n * egi_windows_in(w) * w->c * (int64_t)sizeof(EGI_T), job.x);
+        if (!job.whole) egi_bytes_zero(w->n * egi_windows_in(w) * w->c * (int64_t)sizeof(EGI_T), job.x);
         egi_parallel(w->n, cost, EGI_TN(egi_avg_pool), &job);
     }
     return true;
@@ -59025,7 +59054,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     uint32_t words[EGI_RANDOM_AT_ONCE * 4];
     double sum[BLOCK] = {0};
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
-    egi_zero(BLOCK * a->values * (int64_t)sizeof(EGI_T), o);
+    egi_bytes_zero(BLOCK * a->values * (int64_t)sizeof(EGI_T), o);
     for (int64_t r = 0; r < rows; r++) top[r] = -(EGI_T)INFINITY;
     for (int64_t c0 = 0; c0 < end; c0 += BLOCK) {
         const int64_t n = egi_min64(BLOCK, end - c0);
@@ -59040,7 +59069,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
             if (seen > 0 && a->draw)
                 EGI_TN(egi_attention_drop)(seen, EGI_TN(egi_attention_words)(a, batch, head, t0 + r, c0, seen, words),
                                            a->last, x);
-            egi_zero((n - seen) * (int64_t)sizeof(EGI_T), x + seen);
+            egi_bytes_zero((n - seen) * (int64_t)sizeof(EGI_T), x + seen);
         }
         if (packed)
             EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr,
@@ -59174,7 +59203,7 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
     EGI_T log_sum[BLOCK];
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, w->q);
     EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, (EGI_T)(1 / a->kept), a->values, w->g);
-    egi_zero(BLOCK * a->size * (int64_t)sizeof(EGI_T), w->dq);
+    egi_bytes_zero(BLOCK * a->size * (int64_t)sizeof(EGI_T), w->dq);
     for (int64_t r = 0; r < rows; r++) {
         log_sum[r] = a->log_sums[first + r];
         if (a->mask && log_sum[r] == -(EGI_T)INFINITY) log_sum[r] = 0;          // all scores of the row are -inf
@@ -59194,8 +59223,8 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
             if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, d);
             if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], a->delta[first + r], x, d);
             if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, x);
-            egi_zero((wide - seen) * (int64_t)sizeof(EGI_T), x + seen);
-            egi_zero((wide - seen) * (int64_t)sizeof(EGI_T), d + seen);
+            egi_bytes_zero((wide - seen) * (int64_t)sizeof(EGI_T), x + seen);
+            egi_bytes_zero((wide - seen) * (int64_t)sizeof(EGI_T), d + seen);
         }
         EGI_TN(egi_attention_product)(a, wide, a->values, rows, w->s, 1, BLOCK, w->g, a->values, a->nr,
                                       w->dv + at * a->values, a->values, true);
@@ -59225,8 +59254,8 @@ static void EGI_TN(egi_attention_keys_back)(const EGI_TN(egi_attention_job) *a, 
     EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, w->first, n, w->packed_keys);
     EGI_TN(egi_heads_pack)(a, &a->v, batch, shared, w->first, n, w->packed_values);
     EGI_TN(egi_heads_load)(&a->k, batch, shared, w->first, n, 1, a->size, w->keys);
-    egi_zero(EGI_TN(egi_whole)(n, a->mr) * a->size * (int64_t)sizeof(EGI_T), w->dk);
-    egi_zero(EGI_TN(egi_whole)(n, a->mr) * a->values * (int64_t)sizeof(EGI_T), w->dv);
+    egi_bytes_zero(EGI_TN(egi_whole)(n, a->mr) * a->size * (int64_t)sizeof(EGI_T), w->dk);
+    egi_bytes_zero(EGI_TN(egi_whole)(n, a->mr) * a->values * (int64_t)sizeof(EGI_T), w->dv);
     for (int64_t head = shared * group; head < (shared + 1) * group; head++)
         for (int64_t t0 = 0, t1; t0 < a->queries; t0 = t1) {
             t1 = egi_min64(t0 + EGI_TN(EGI_ATTEND), a->queries);

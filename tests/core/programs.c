@@ -620,14 +620,14 @@ TEST(programs_of_float32_use_avx512) {
     p.tiles = EGI_PROGRAM_ROOMS_512 - 1;
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx512_f32);
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 127) == egi_run_avx2_f32);
-    CHECK(egi_joined_runner_of(&p, EG_FLOAT32, true, 4096) == egi_joined_run_many);
-    CHECK(egi_joined_runner_of(&p, EG_FLOAT32, true, 4095) == egi_run_avx512_f32);
+    CHECK(egi_program_joined_runner_of(&p, EG_FLOAT32, true, 4096) == egi_program_run_joined);
+    CHECK(egi_program_joined_runner_of(&p, EG_FLOAT32, true, 4095) == egi_run_avx512_f32);
     p.tiles++;                                              // more than fits its part of the stack
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx2_f32);
     p.tiles = 0;
     egi_isa = EGI_ISA_AVX2;
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx2_f32);
-    CHECK(egi_joined_runner_of(&p, EG_FLOAT32, true, 4096) == egi_run_avx2_f32);
+    CHECK(egi_program_joined_runner_of(&p, EG_FLOAT32, true, 4096) == egi_run_avx2_f32);
     egi_isa = EGI_ISA_UNKNOWN;
 #else
     SKIP("not for x86-64, or compiled without AVX-512");
