@@ -60085,23 +60085,9 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 // Of an operand of few elements, the places after the last are filled with the first. Of fewer than eight vectors are
 // the loops for few elements and those that seldom run; they do not stream.
 #define EGI_ROOM_OF(slot) room[EGI_BYTES == 64 ? taken++ : (slot)]
-#define EGI_RUN \
-EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW_, EGI_VECTORS))( \
-    const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) { \
-    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS, \
-           ROOM = SIZE == 4 && PASS < EGI_STEP_32 ? EGI_STEP_32 : PASS, \
-           PLACES = EGI_BYTES == 64 ? EGI_PROGRAM_ROOMS_512 : EGI_PROGRAM_SLOTS }; \
-    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES))); \
-    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES))); \
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias)); \
-    int taken = 1; \
-    EGI_T room[PLACES][PASS] __attribute__((aligned(EGI_BYTES))); \
-    uintptr_t at[EGI_PROGRAM_SLOTS]; \
-    const EGI_CONSTANT *const constants = EGI_CONSTANTS(p); \
-    uintptr_t unit[EGI_PROGRAM_FIRST_TILE]; \
-    unsigned fixed = 0; \
-    const bool few = EGI_VECTORS < 8 && n < PASS; \
-    at[0] = few ? (uintptr_t)room[0] : (uintptr_t)out; \
+// Its parts. Before the first pass: the addresses of the operands, of which those that do not move are copied to the
+// room.
+#define EGI_BIND_OPERANDS \
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]]; \
     for (int i = 1; (scalars || few) && i <= p->operands; i++) { \
         const bool scalar = scalars >> p->operand[i] & 1; \
@@ -60120,7 +60106,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW
         } \
         at[i] = (uintptr_t)to; \
         fixed |= 1u << i; \
-    } \
+    }
+// Before the first pass: the tiles' addresses, and the constants that lines read from the room.
+#define EGI_FILL_ROOM \
     for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) \
         at[i] = (uintptr_t)EGI_ROOM_OF(i); \
     for (int i = 0; i < p->filled; i++) { \
@@ -60129,7 +60117,49 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW
         vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(p->fill[i].slot); \
         at[p->fill[i].slot] = (uintptr_t)to; \
         for (int j = 0; j < EGI_VECTORS; j++) to[j] = z; \
-    } \
+    }
+// The words whose vectors go through memory: a condition of bools, and the loops of long words.
+#define EGI_CASES_BY_MEMORY \
+    case EGI_DO_true: { \
+        EGI_U x[PASS] __attribute__((aligned(EGI_BYTES))); \
+        unsigned char b[PASS]; \
+        memcpy(b, m, sizeof b); \
+        for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0)); \
+        EGI_FOR(EGI_READ, (const vec_at *)(void *)x) \
+    } break; \
+    case EGI_DO_long1: { \
+        EGI_T x[ROOM] __attribute__((aligned(EGI_BYTES))), y[ROOM] __attribute__((aligned(EGI_BYTES))); \
+        EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
+        EGI_FOR(EGI_WRITE, (vec_at *)(void *)(x + ROOM - PASS)) \
+        egi_long_loop *const *loops = p->longs[l->also]->loops; \
+        loops[EGI_LONG_OF(loops)](few ? n : (int64_t)PASS, x, x, y); \
+        EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
+    } break; \
+    case EGI_DO_long2: { \
+        EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES))); \
+        EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
+        p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, m, y); \
+        EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
+    } break;
+#define EGI_RUN \
+EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW_, EGI_VECTORS))( \
+    const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) { \
+    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS, \
+           ROOM = SIZE == 4 && PASS < EGI_STEP_32 ? EGI_STEP_32 : PASS, \
+           PLACES = EGI_BYTES == 64 ? EGI_PROGRAM_ROOMS_512 : EGI_PROGRAM_SLOTS }; \
+    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES))); \
+    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES))); \
+    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias)); \
+    int taken = 1; \
+    EGI_T room[PLACES][PASS] __attribute__((aligned(EGI_BYTES))); \
+    uintptr_t at[EGI_PROGRAM_SLOTS]; \
+    const EGI_CONSTANT *const constants = EGI_CONSTANTS(p); \
+    uintptr_t unit[EGI_PROGRAM_FIRST_TILE]; \
+    unsigned fixed = 0; \
+    const bool few = EGI_VECTORS < 8 && n < PASS; \
+    at[0] = few ? (uintptr_t)room[0] : (uintptr_t)out; \
+    EGI_BIND_OPERANDS \
+    EGI_FILL_ROOM \
     const bool streams = EGI_X86 && EGI_VECTORS >= 8 && n > PASS && !(at[0] % EGI_BYTES) && !(p->bytes & 1) && \
                          egi_cache_overflows(n * SIZE); \
     if (n > PASS) \
@@ -60153,27 +60183,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW
                 EGI_CASE_3(_select, EGI_CHOOSE(x, z, w)) \
                 EGI_CASE_3(_select_1, EGI_CHOOSE(z, x, w)) \
                 EGI_CASE_3(_select_2, EGI_CHOOSE(z, w, x)) \
-                case EGI_DO_true: { \
-                    EGI_U x[PASS] __attribute__((aligned(EGI_BYTES))); \
-                    unsigned char b[PASS]; \
-                    memcpy(b, m, sizeof b); \
-                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0)); \
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)x) \
-                } break; \
-                case EGI_DO_long1: { \
-                    EGI_T x[ROOM] __attribute__((aligned(EGI_BYTES))), y[ROOM] __attribute__((aligned(EGI_BYTES))); \
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)(x + ROOM - PASS)) \
-                    egi_long_loop *const *loops = p->longs[l->also]->loops; \
-                    loops[EGI_LONG_OF(loops)](few ? n : (int64_t)PASS, x, x, y); \
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
-                } break; \
-                case EGI_DO_long2: { \
-                    EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES))); \
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
-                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, m, y); \
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
-                } break; \
+                EGI_CASES_BY_MEMORY \
                 case EGI_DO_end: goto end; \
                 default: __builtin_unreachable(); \
             } \
@@ -60395,6 +60405,17 @@ EGI_AS_TOLD
     for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = *m; t[j] = (e); EGI_MOVE(m, along); }
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
+#define EGI_CASE_SELECT \
+    case EGI_DO_select: { \
+        const vec_at *r = (const vec_at *)(const void *)(o.from[i][1] + at * o.unit[i][1]); \
+        const int64_t next = o.unit[i][1] ? 32 : 0; \
+        for (int64_t j = 0; j < vectors; j++) { \
+            const vec x = f[j]; \
+            t[j] = EGI_CHOOSE(x, *m, *r); \
+            EGI_MOVE(m, along); \
+            EGI_MOVE(r, next); \
+        } \
+    } break;
 #undef EGI_CASE_IS
 #if EGI_BITS_OF_T == 8                  // a comparison or logical word that is a program's result makes bools at once
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e) & is)
@@ -60475,6 +60496,64 @@ EGI_AVX2 static inline egi_bytes_32 egi_bytes_product(egi_bytes_32 x, egi_bytes_
 #undef EGI_TIMES
 #define EGI_TIMES(x, z) egi_bytes_product(x, z)
 #endif
+// The operands of a program in strips.
+typedef struct EGI_TN(egi_strip_operands) {
+    // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
+    const char *from[EGI_PROGRAM_STRIPS][2];
+    int unit[EGI_PROGRAM_STRIPS][2];
+    // Vectors full of one number each: constants, and operands that are one element.
+    EGI_T filled[EGI_PROGRAM_STRIPS][8 * 32 / sizeof(EGI_T)] __attribute__((aligned(32)));
+} EGI_TN(egi_strip_operands);
+EGI_AVX2 static inline __attribute__((always_inline)) void EGI_TN(egi_strip_operands_bind)(
+    const egi_program *p, const void *const *in, unsigned scalars, EGI_TN(egi_strip_operands) *o) {
+    enum { SIZE = (int)sizeof(EGI_T) };
+    typedef EGI_T vec __attribute__((vector_size(32), may_alias));
+    const vec zero = { 0 };
+    int used = 0;
+    for (int i = 0; i <= p->words; i++)
+        for (int q = 0; q <= (p->line[i].act == EGI_DO_select); q++) {
+            const egi_program_line *l = &p->line[i];
+            const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2;
+            const int slot = q ? l->also : constant || !l->slot ? 1 : l->slot;
+            const bool bytes = SIZE > 1 && p->bytes >> slot & 1;
+            o->from[i][q] = (const char *)in[p->operand[slot]];
+            o->unit[i][q] = bytes ? 1 : SIZE;
+            if (!constant && (!(q ? l->also : l->slot) || !(scalars >> p->operand[slot] & 1))) continue;
+            const EGI_T k = constant ? (EGI_T)EGI_CONSTANTS(p)[l->also]
+                            : bytes  ? (EGI_T)*(const unsigned char *)o->from[i][q]
+                                     : *(const EGI_T *)(const void *)o->from[i][q];
+            const vec z = EGI_SPLAT(k);
+            vec *filled = (vec *)(void *)o->filled[used++];
+            for (int j = 0; j < 8; j++) filled[j] = bytes ? (vec)(z != zero) : z;
+            o->from[i][q] = (const char *)filled;
+            o->unit[i][q] = 0;
+        }
+}
+// What the first line reads of the strip from element `at` on: the operand itself or, if that is one element or bools,
+// the strip `to`, which is filled with it.
+EGI_AVX2 static inline __attribute__((always_inline)) const void *EGI_TN(egi_strip_first)(
+    const egi_program *p, const EGI_TN(egi_strip_operands) *o, int64_t at, int64_t vectors, void *to) {
+    typedef EGI_T vec __attribute__((vector_size(32), may_alias));
+    typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
+    const int unit = o->unit[0][0];
+    const void *const from = o->from[0][0] + at * unit;
+    const vec_at *const f = (const vec_at *)from;
+    vec *const own = (vec *)to;
+    if (unit == 0) {
+        const vec x = *f;
+        for (int64_t j = 0; j < vectors; j++) own[j] = x;
+    }
+#if EGI_BITS_OF_T == 8
+    const vec zero = { 0 };
+    if (p->line[0].act != EGI_DO_true) return unit ? from : to;
+    for (int64_t j = 0; j < vectors; j++) own[j] = (vec)((unit ? f : own)[j] != zero);
+    return to;
+#else
+    (void)p;
+    if (unit == 1) egi_mask_of_bools(vectors * (32 / (int)sizeof(EGI_T)), (int)sizeof(EGI_T), from, to);
+    return unit > 1 ? from : to;
+#endif
+}
 // n is at least a vector.
 EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
                                                             unsigned scalars, void *out) {
@@ -60482,49 +60561,16 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
     typedef EGI_T vec __attribute__((vector_size(32)));
     typedef EGI_U bits __attribute__((vector_size(32)));
     typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
-    // The accumulator's strip, and vectors filled with one number each: constants, and operands that are one element.
-    vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][8];
-    // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
-    const char *from[EGI_PROGRAM_STRIPS][2];
-    int unit[EGI_PROGRAM_STRIPS][2], used = 0;
-    const vec zero = { 0 };
-    for (int i = 0; i <= p->words; i++)
-        for (int q = 0; q <= (p->line[i].act == EGI_DO_select); q++) {
-            const egi_program_line *l = &p->line[i];
-            const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2;
-            const int slot = q ? l->also : constant || !l->slot ? 1 : l->slot;
-            const bool bytes = SIZE > 1 && p->bytes >> slot & 1;
-            from[i][q] = (const char *)in[p->operand[slot]];
-            unit[i][q] = bytes ? 1 : SIZE;
-            if (!constant && (!(q ? l->also : l->slot) || !(scalars >> p->operand[slot] & 1))) continue;
-            const EGI_T k = constant ? (EGI_T)EGI_CONSTANTS(p)[l->also]
-                            : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
-                                     : *(const EGI_T *)(const void *)from[i][q];
-            const vec z = EGI_SPLAT(k);
-            for (int j = 0; j < 8; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
-            from[i][q] = (const char *)filled[used++];
-            unit[i][q] = 0;
-        }
+    vec own[VECTORS];                                           // the accumulator's strip
+    EGI_TN(egi_strip_operands) o;
+    EGI_TN(egi_strip_operands_bind)(p, in, scalars, &o);
     for (int64_t at = 0, vectors; at < n; at += vectors * L) {
         vectors = egi_min64(VECTORS, (n - at) / L);
         if (vectors == 0) { at = n - L; vectors = 1; }
-        const vec_at *f = (const vec_at *)(const void *)(from[0][0] + at * unit[0][0]);
-        if (unit[0][0] == 0) {
-            const vec x = *f;
-            for (int64_t j = 0; j < vectors; j++) own[j] = x;
-            f = (const vec_at *)(const void *)own;
-        }
-#if EGI_BITS_OF_T == 8
-        if (p->line[0].act == EGI_DO_true) {
-            for (int64_t j = 0; j < vectors; j++) own[j] = (vec)(f[j] != zero);
-            f = (const vec_at *)(const void *)own;
-        }
-#else
-        if (unit[0][0] == 1) { egi_mask_of_bools(vectors * L, SIZE, f, own); f = (const vec_at *)(const void *)own; }
-#endif
+        const vec_at *f = (const vec_at *)EGI_TN(egi_strip_first)(p, &o, at, vectors, own);
         for (int i = 1; i <= p->words; i++) {
-            const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
-            const int64_t along = unit[i][0] ? 32 : 0;
+            const vec_at *m = (const vec_at *)(const void *)(o.from[i][0] + at * o.unit[i][0]);
+            const int64_t along = o.unit[i][0] ? 32 : 0;
             const bool ends = i == p->words, bools = ends && EGI_MAKES_BOOLS(p);
 #if EGI_BITS_OF_T == 8
             const bool whole = !bools || EGI_IS_TO_BOOL(p->line[i].act);
@@ -60532,7 +60578,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
             const vec is = EGI_SPLAT(one);
 #else
             const bool whole = !bools;
-            const vec is = (vec)~EGI_BITS(zero);
+            const vec zero = { 0 }, is = (vec)~EGI_BITS(zero);
 #endif
             vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
@@ -60552,16 +60598,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
                 EGI_CASE_2(_or, (vec)((EGI_BITS(x) | EGI_BITS(z)) & EGI_BITS(is)))
                 EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
                 EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
-                case EGI_DO_select: {
-                    const vec_at *r = (const vec_at *)(const void *)(from[i][1] + at * unit[i][1]);
-                    const int64_t next = unit[i][1] ? 32 : 0;
-                    for (int64_t j = 0; j < vectors; j++) {
-                        const vec x = f[j];
-                        t[j] = EGI_CHOOSE(x, *m, *r);
-                        EGI_MOVE(m, along);
-                        EGI_MOVE(r, next);
-                    }
-                } break;
+                EGI_CASE_SELECT
                 default: __builtin_unreachable();
             }
             f = (const vec_at *)(const void *)own;
@@ -60576,6 +60613,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
     }
 }
 #undef EGI_ALONG
+#undef EGI_CASE_SELECT
 #undef EGI_MOVE
 #undef EGI_TIMES
 #endif
