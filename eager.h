@@ -4803,8 +4803,8 @@ typedef struct egi_thread {
     struct egi_recorder *observer;
     egi_function_call *functions;               // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
-    struct egi_host_tape *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
-    struct egi_template *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
+    struct egi_host_tape *hosted;       // tapes of eg_host_call in the call of an eg_function that runs now
+    struct egi_template *taped;         // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
     egi_host_guard *guards;             // the innermost function of eg_host_call that runs for a list, or NULL
     struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
     int64_t assigned;                   // counts the assignments to variables
@@ -43573,7 +43573,7 @@ typedef struct egi_trace {
     egi_open_list *open;         // the open list from which it can be derived; NULL: it has its own trace
     int64_t length;
     egi_trace_run *runs;         // those not in use
-    egi_template *taped;            // of a call that an outer tape records; else NULL
+    egi_template *taped;         // of a call that an outer tape records; else NULL
 } egi_trace;
 // A question of egi_host_reaches: whether the value of a variable, which the function holds, is at least `least`. The
 // answer of each such question is a part of the signature.
@@ -48081,7 +48081,7 @@ struct egi_open_list {
     egi_listed_numbers numbers[4];
     egi_known_length *known;     // a ring, where there are too many
     int64_t n_known, known_room, latest, derived;
-    egi_template_gradients *backs;            // of its templates, or NULL
+    egi_template_gradients *backs;    // of its templates, or NULL
 };
 
 // Notes a number that may follow a length, `size` bytes at x (8 at most); with `from`, writes it.
@@ -48989,7 +48989,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
                                          : undone ? false : egi_memory_fail("function_call", t->arena_bytes);
     egi_this.functions = own.outer;
     *strayed = bound && run->strayed ? run->branches : 0;
-    egi_host_tape_end(egi_this.hosted);                            // what no call on a tape took over
+    egi_host_tape_end(egi_this.hosted);                         // what no call on a tape took over
     egi_this.hosted = hosted;
     egi_taped_call_free(call);
     for (int i = 0; i < t->m && t->n_path && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
