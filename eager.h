@@ -4693,9 +4693,9 @@ struct egi_heap {
 // EGI_NOTES: enough for the line into which a macro of the program puts many calls. EGI_MESSAGE, EGI_SURROUNDINGS:
 // bytes of an error's message, and of what the contexts on one side of it say.
 enum { EGI_NOTES = 64, EGI_MESSAGE = 1024, EGI_SURROUNDINGS = 512 };
-// A call by the program (egi_note_call); frame: the stack's address where it was made, by which callers and callees are
-// told apart.
-typedef struct egi_call_note { const char *function, *file; int line; const char *frame; } egi_call_note;
+// A call by the program (egi_note_call); depth: how far from the end of memory the C stack was where it was made, so
+// that what a function calls has more than the function itself, and two calls by one function have the same.
+typedef struct egi_call_note { const char *function, *file; int line; uintptr_t depth; } egi_call_note;
 
 // What a thread is doing, for the errors that it raises: contexts stand in one another, each on the C stack of the
 // function that entered it. Entering and leaving one are a few stores, so that the fast paths can afford it; only an
@@ -5239,23 +5239,25 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
 }
 // How an error finds its line: the macro of a public function (EGI_CALL, EGI_OPTIONS_1, ...) calls this before the
 // function and its arguments, with __FILE__ and __LINE__. What the same caller has noted in other lines is done, and so
-// is what deeper functions have noted (stacks grow downwards): such notes go. Those of one line stay together, since
-// the arguments of a call may be calls themselves. Only when an error is raised does egi_note_of look for the
-// call's note.
+// is what deeper functions have noted: such notes go. Those of one line stay together, since the arguments of a call
+// may be calls themselves. Only when an error is raised does egi_note_of look for the call's note.
 __attribute__((noinline)) EAGER_API void egi_note_call(const char *function, const char *file, int line) {
-    egi_call_note *note = &egi_this.notes[egi_this.noted];
-    const char *frame = (const char *)__builtin_frame_address(0);
-    while (note->frame && note->frame < frame) note--;
-    if (note->frame == frame && (note->line != line || note->file != file))
-        do note--; while (note->frame == frame);
-    // In a loop a line notes the same functions again and again; one note of each is enough. The latest stands last.
-    for (egi_call_note *same = note; same->frame == frame; same--)
-        if (same->function == function) { *same = *note--; break; }
-    if (note < &egi_this.notes[EGI_NOTES]) note++;
+    egi_call_note *note = &egi_this.notes[egi_this.noted], *same;
+    const uintptr_t depth = -(uintptr_t)__builtin_frame_address(0);     // stacks grow downwards
+    while (note->depth > depth) note--;
+    if (note->depth == depth && (note->line != line || note->file != file))
+        while (note[-1].depth == depth) note--;
+    else if (note->depth != depth || note->function != function) {
+        // In a loop a line notes the same functions again and again; one note of each is enough. The latest stands
+        // last.
+        for (same = note; same->depth == depth && same->function != function; same--) {}
+        if (same->depth == depth) *same = *note;
+        else if (note < &egi_this.notes[EGI_NOTES]) note++;
+    }
     note->function = function;
     note->file = file;
     note->line = line;
-    note->frame = frame;
+    note->depth = depth;
     egi_this.noted = (int)(note - egi_this.notes);
 }
 // The latest note, or NULL.
@@ -5387,7 +5389,7 @@ static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const ch
 static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
     const egi_call_note *notes = egi_this.notes, *note = NULL;
     for (int end = egi_this.noted, begin; end > 0 && !note; end = begin) {
-        for (begin = end - 1; notes[begin].frame == notes[end].frame; begin--) {}
+        for (begin = end - 1; notes[begin].depth == notes[end].depth; begin--) {}
         if (op) note = egi_note_among(begin, end, op);
         for (const egi_context *c = egi_this.context; c && !note && c->kind != EGI_IN_PIPELINE; c = c->outer)
             if (egi_context_public(c)) note = egi_note_among(begin, end, egi_context_public(c));
@@ -5641,14 +5643,21 @@ static void egi_object_release(egi_object *o) {
 // owns the object; KEEP: the enclosing scope will own it when this one ends. A scope begins with two markers: SCOPE,
 // with the enclosing scope's t->scope in the upper bits, and SERIAL, with the scope's serial there.
 enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAG_SERIAL = 3, EGI_TAGS = 3 };
-static bool egi_stack_push(uintptr_t entry) {
+// Room for n entries more; false without memory.
+static EGI_NOINLINE bool egi_stack_grow(int n) {
     egi_thread *t = &egi_this;
-    if (t->stack_size == t->stack_capacity) {
-        void *stack = t->stack;
-        if (!egi_heap_get()) return false;
-        if (!egi_memory_grow(&stack, &t->stack_capacity, t->stack_size + 1, sizeof *t->stack)) return false;
-        t->stack = (uintptr_t *)stack;
-    }
+    void *stack = t->stack;
+    if (!egi_heap_get() || !egi_memory_grow(&stack, &t->stack_capacity, t->stack_size + n, sizeof *t->stack))
+        return false;
+    t->stack = (uintptr_t *)stack;
+    return true;
+}
+static inline bool egi_stack_has_room(int n) {
+    return egi_this.stack_capacity - egi_this.stack_size >= n || egi_stack_grow(n);
+}
+static inline bool egi_stack_push(uintptr_t entry) {
+    egi_thread *t = &egi_this;
+    if (!egi_stack_has_room(1)) return false;
     t->stack[t->stack_size++] = entry;
     return true;
 }
@@ -5774,18 +5783,15 @@ EAGER_API eg_scope eg_scope_begin(void) {
     // Serials are the whole program's, so that a scope of another thread is not taken for one of this thread.
     if ((t->scope_serial & 0xfffff) == 0)
         t->scope_serial = (uint64_t)__atomic_fetch_add(&egi_shared.serial, 0x100000, __ATOMIC_RELAXED);
-    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) {
+    if (!egi_stack_has_room(2)) {
         egi_memory_fail("scope_begin", 0);
         return scope;
     }
-    if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SERIAL)) {
-        t->stack_size--;
-        egi_memory_fail("scope_begin", 0);
-        return scope;
-    }
-    scope.position = t->stack_size - 2;
-    t->scope = scope.position + 1;
+    scope.position = t->stack_size;
     scope.serial = ++t->scope_serial;
+    t->stack[t->stack_size++] = ((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE;
+    t->stack[t->stack_size++] = ((uintptr_t)scope.serial << 2) | EGI_TAG_SERIAL;
+    t->scope = scope.position + 1;
     return scope;
 }
 // Frees what the innermost scope owns; what was kept becomes the enclosing scope's.
@@ -5793,14 +5799,18 @@ static void egi_scope_end_innermost(void) {
     egi_thread *t = &egi_this;
     int64_t begin = t->scope - 1, kept = begin < 0 ? 0 : begin;
     int64_t end = t->stack_size, outer = begin < 0 ? 0 : (int64_t)(t->stack[begin] >> 2);
+    const int64_t first = begin < 0 ? 0 : begin + 2;
+    const uintptr_t stays = begin < 0 ? 0 : EGI_TAG_KEEP;
+    int64_t left = end;                             // from here on something stays
     // Newest first, so that the next round gets the same blocks in the same order.
-    for (int64_t i = end - 1; i >= (begin < 0 ? 0 : begin + 2); i--)
-        if (begin < 0 || !(t->stack[i] & EGI_TAG_KEEP)) {
+    for (int64_t i = end - 1; i >= first; i--)
+        if (t->stack[i] & stays) left = i;
+        else {
             egi_object_release((egi_object *)(t->stack[i] & ~(uintptr_t)EGI_TAGS));
             t->stack[i] = 0;
         }
     // A deleter of lent memory may have made tensors meanwhile; they stand after `end` and stay, too.
-    for (int64_t i = begin < 0 ? 0 : begin + 2; i < t->stack_size; i++)
+    for (int64_t i = left; i < t->stack_size; i++)
         if (t->stack[i]) t->stack[kept++] = t->stack[i] & ~(uintptr_t)EGI_TAGS;
     t->stack_size = kept;
     t->scope = outer;
@@ -6315,9 +6325,8 @@ static EGI_COLD const char *egi_shape_show(eg_shape shape) {
     return egi_shape_show_dims(shape, NULL, false);
 }
 static eg_shape egi_shape(const eg_tensor *x) {
-    eg_shape s;
-    s.rank = x->rank;
-    for (int i = 0; i < EG_MAX_RANK; i++) s.dims[i] = i < x->rank ? x->dims[i] : 0;
+    eg_shape s = { x->rank, { 0 } };
+    for (int i = 0; i < x->rank; i++) s.dims[i] = x->dims[i];
     return s;
 }
 // One dimension of x, or a number that may have been computed of some, in the same words: "?" where it is open. x NULL:
@@ -6349,29 +6358,34 @@ static bool egi_shape_equal(eg_shape a, eg_shape b) {
     for (int i = 0; i < a.rank; i++) if (a.dims[i] != b.dims[i]) return false;
     return true;
 }
+static EGI_COLD bool egi_shape_fail(const char *function, const eg_shape *shape) {
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0)
+            return egi_fail(EG_ERROR_SHAPE, function, "dimension %d of %s is negative", i, egi_shape_show(*shape));
+    return egi_fail(EG_ERROR_SHAPE, function, "a tensor of shape %s has more bytes than 64 bits count",
+                    egi_shape_show(*shape));
+}
 // Counts the bytes of a tensor. Checks that the dtype exists, the rank is in range, no dimension is negative and the
 // bytes can be counted. Raises the error itself.
-static bool egi_shape_bytes(const char *function, eg_shape shape, eg_dtype dtype, int64_t *total) {
+static bool egi_shape_bytes(const char *function, const eg_shape *shape, eg_dtype dtype, int64_t *total) {
     if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, function, "%d is no dtype", (int)dtype);
-    if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, function, "rank %d is not between 0 and %d", shape.rank, EG_MAX_RANK);
+    if (shape->rank < 0 || shape->rank > EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, function, "rank %d is not between 0 and %d", shape->rank, EG_MAX_RANK);
     int64_t bytes = egi_dtypes[dtype].size;
-    for (int i = 0; i < shape.rank; i++)
-        if (shape.dims[i] < 0)
-            return egi_fail(EG_ERROR_SHAPE, function, "dimension %d of %s is negative", i, egi_shape_show(shape));
+    bool empty = false;
     // A 0 counts as 1, as in NumPy: then no product of some of the dimensions overflows, whichever of them a kernel
     // takes.
-    for (int i = 0; i < shape.rank; i++)
-        if (shape.dims[i] && !egi_product_checked(bytes, shape.dims[i], &bytes))
-            return egi_fail(EG_ERROR_SHAPE, function, "a tensor of shape %s has more bytes than 64 bits count",
-                            egi_shape_show(shape));
-    *total = bytes;
-    for (int i = 0; i < shape.rank; i++) if (shape.dims[i] == 0) *total = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        const int64_t dim = shape->dims[i];
+        if (dim == 0) empty = true;
+        else if (dim < 0 || !egi_product_checked(bytes, dim, &bytes)) return egi_shape_fail(function, shape);
+    }
+    *total = empty ? 0 : bytes;
     return true;
 }
 static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
     int64_t bytes;
-    return egi_shape_bytes(function, shape, dtype, &bytes);
+    return egi_shape_bytes(function, &shape, dtype, &bytes);
 }
 // Turns an axis that may count from the end (-1 is the last) into one from 0 to rank - 1. Raises an error where it is
 // out of range.
@@ -6430,13 +6444,14 @@ static bool egi_buffer_drop(egi_buffer *b) {
 static bool egi_buffer_lent(const egi_buffer *b) { return !b->inside && b->deleter; }
 // The handle in whose block a buffer stands.
 static void *egi_buffer_holder(egi_buffer *b) { return (int64_t *)(void *)b - b->inside; }
+static EGI_NOINLINE void egi_buffer_give_back(egi_buffer *b) {
+    // its kernels may still read what is given back
+    if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);
+    EGI_FRAMED("the deleter", "wrap_data", b->deleter(b->data, b->user));
+}
 static void egi_buffer_release(egi_buffer *b) {
     if (!b || !egi_buffer_drop(b)) return;
-    if (egi_buffer_lent(b)) {
-        // its kernels may still read what is given back
-        if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);
-        EGI_FRAMED("the deleter", "wrap_data", b->deleter(b->data, b->user));
-    }
+    if (egi_buffer_lent(b)) egi_buffer_give_back(b);
     if (b->on_device) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
         if (egi_heap_get()) egi_heap_count(&egi_this.heap->device_bytes, -b->bytes);
@@ -6590,12 +6605,17 @@ static inline void egi_programs_reach(void) {}
 // A contiguous tensor on a backend whose elements are uninitialised, of the dtype of a tensor that is there. The shape
 // has been checked. The caller owns the reference (egi_scope_own gives it to the scope). NULL and an error without
 // memory. `op` must outlive the tensor: it is stored, not copied.
-static eg_tensor *egi_tensor_allocate_as(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
-    eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, egi_shape_room(shape, dtype));
+static eg_tensor *egi_tensor_allocate_bytes(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape,
+                                            int64_t bytes) {
+    eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, bytes);
     if (!x) return NULL;
     x->dtype = (int8_t)dtype;
-    egi_tensor_set_shape_checked(x, shape);
+    if (bytes) egi_tensor_set_shape(x, shape);
+    else egi_tensor_set_shape_checked(x, shape);
     return x;
+}
+static eg_tensor *egi_tensor_allocate_as(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+    return egi_tensor_allocate_bytes(op, backend, dtype, shape, egi_shape_room(shape, dtype));
 }
 // The same of any dtype.
 static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
@@ -7172,7 +7192,7 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
         return egi_fail(EG_ERROR_DTYPE, op, "the pointer is to %s, the tensor's dtype is %s; eg_cast converts a "
                         "tensor, and raw bytes are passed as (void *)", names[pointed >> 8], egi_dtypes[dtype].name);
     if (room == (size_t)-1) return true;
-    return egi_shape_bytes(op, shape, dtype, &bytes) &&
+    return egi_shape_bytes(op, &shape, dtype, &bytes) &&
            (bytes <= (int64_t)room ||
             egi_fail(EG_ERROR_SHAPE, op,
                      "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %s",
@@ -10950,6 +10970,14 @@ static inline int egi_isa_get(void) {
 }
 static inline bool egi_cpu_has_avx2(void) { return egi_isa_get() >= EGI_ISA_AVX2; }
 #endif
+// Whether programs run with AVX2.
+static inline bool egi_program_is_wide(void) {
+#if EGI_X86
+    return egi_cpu_has_avx2();
+#else
+    return false;
+#endif
+}
 #if EGI_X86
 // The bytes of the cache of level 3: what the C library says, between bounds, since a virtual machine may claim the
 // 300 MB of its host; 16 MB where it says nothing.
@@ -12269,7 +12297,8 @@ EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
 
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in,
                             unsigned scalars, void *out);
-static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, int64_t n, unsigned scalars);
+static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, bool wide, int64_t n,
+                                             unsigned scalars);
 enum { EGI_PARALLEL_SIZE = 16384 };             // elementwise ops of fewer elements are never divided among threads
 typedef void egi_work(void *context, int64_t begin, int64_t end);          // runs units begin to end - 1 of a kernel
 static void egi_parallel(int64_t units, double cost, egi_work *work, void *context);
@@ -12968,7 +12997,7 @@ static EGI_NOINLINE void egi_small_op_rest(const egi_op *op, egi_small_op *a, eg
                                            char *out, int64_t out_size) {
     const eg_tensor *const x = a->x;
     const int64_t bytes = a->count * a->size;
-    egi_loop *const loop = egi_program_compiled(op, 0, x->dtype, a->count, a->scalars);
+    egi_loop *const loop = egi_program_compiled(op, 0, x->dtype, egi_program_is_wide(), a->count, a->scalars);
     for (int64_t at = a->count, n; at < x->size; at += n) {
         n = egi_min64(a->count, x->size - at);
         for (int i = 0; i < op->n_in; i++) {
@@ -13232,14 +13261,18 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 // on their operand's memory instead.
 
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out);
+static EGI_COLD bool egi_apply_nothing(const egi_op *op, eg_tensor **out) {
+    for (int i = 0; i < op->n_out; i++) out[i] = NULL;
+    return false;
+}
 static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                        eg_tensor **out) {
     eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
-    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, op->name, in, n, own) &&
-                          egi_apply(op, own, n, attr, out)
-                        : egi_memory_fail(op->name, n * (int64_t)sizeof *own);
+    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, op->name, in, n, own)
+                        : egi_memory_fail(op->name, n * (int64_t)sizeof *own),
+               applied = ok ? egi_apply(op, own, n, attr, out) : egi_apply_nothing(op, out);
     egi_free(own);
-    return ok;
+    return applied;
 }
 static EGI_COLD bool egi_apply_opens(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
     egi_recorder *r = egi_this.observer;
@@ -13256,34 +13289,37 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     egi_call c;
     eg_tensor *few[8], **real = few;
     int dtype = -1, first = -1;
+    int64_t bytes;
     bool ok = true;
     c.op = op;
     c.n = n;
     c.n_out = op->n_out;
     c.attr = attr;
-    for (int i = 0; i < op->n_out; i++) {
-        out[i] = NULL;
+    for (int i = 0; i < EGI_MAX_OUT; i++) {     // a constant count: stores instead of a call
         c.out[i] = NULL;
         c.dtype[i] = EG_FLOAT32;
         c.shape[i].rank = 0;
     }
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive(op->name, i, in[i])) return false;
+        if (!egi_operand_alive(op->name, i, in[i])) return egi_apply_nothing(op, out);
         if (in[i]->flags & (EGI_NUMBER | EGI_NODE)) {
             const int is = egi_operand_without_values(op, n, in[i]);
-            if (is < 0) return false;
+            if (is < 0) return egi_apply_nothing(op, out);
             if (is == 0) continue;
         }
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
         else if (egi_backend_of(in[i]) != c.backend && egi_graph_adopts())
             return egi_apply_adopted(op, in, n, attr, out);
-        else if (!egi_device_same(op->name, in[first], first, in[i], i)) return false;
+        else if (!egi_device_same(op->name, in[first], first, in[i], i)) return egi_apply_nothing(op, out);
     }
     if (first < 0) c.backend = egi_backend_here();
     else if (egi_this.observer && egi_apply_opens(op, in, n, attr)) return egi_apply_adopted(op, in, n, attr, out);
     if (n > 8) {
         real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
-        if (!real) return egi_memory_fail(op->name, n * (int64_t)sizeof *real);
+        if (!real) {
+            egi_memory_fail(op->name, n * (int64_t)sizeof *real);
+            return egi_apply_nothing(op, out);
+        }
     }
     for (int i = 0; i < n && ok; i++) {       // a plain number becomes a tensor of the first tensor's dtype
         real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? egi_this.floats
@@ -13293,8 +13329,8 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     c.in = real;
     ok = ok && op->shape(&c);
     for (int i = 0; i < c.n_out && ok && !(op->flags & EGI_VIEW); i++) {
-        ok = egi_shape_valid(op->name, c.shape[i], c.dtype[i]);
-        if (ok) c.out[i] = egi_tensor_allocate_as(op->name, c.backend, c.dtype[i], &c.shape[i]);
+        ok = egi_shape_bytes(op->name, &c.shape[i], c.dtype[i], &bytes);
+        if (ok) c.out[i] = egi_tensor_allocate_bytes(op->name, c.backend, c.dtype[i], &c.shape[i], bytes);
         ok = ok && c.out[i];
     }
     ok = ok && op->run(&c);
@@ -16007,12 +16043,12 @@ EGI_NOINLINE static void egi_loop_run_filled(egi_loop *loop, int64_t n, const vo
 // Makes the program of a row's formula (variant 0), or of its gradient for input variant - 1, at its first run, and
 // publishes it in the row, under the lock, which a child of fork finds free. It allocates nothing. NULL: the formula is
 // too long.
-static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int variant, egi_program *own) {
-    egi_program *p = &op->programs[variant];
-    if (!egi_program_make(&op->formula[variant], op->flags, own)) return NULL;
+static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int variant) {
+    egi_program *p = &op->programs[variant], own;
+    if (!egi_program_make(&op->formula[variant], op->flags, &own)) return NULL;
     egi_lock();
     if (p->state != 2) {
-        memcpy((char *)p + sizeof p->state, (const char *)own + sizeof own->state, sizeof *p - sizeof p->state);
+        memcpy((char *)p + sizeof p->state, (const char *)&own + sizeof own.state, sizeof *p - sizeof p->state);
         egi_program_take_own(p);
         __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
     }
@@ -16020,14 +16056,12 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     return p;
 }
 // The compiled loop that runs a row's formula on n elements, or NULL.
-static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, int64_t n, unsigned scalars) {
+static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int dtype, bool wide, int64_t n,
+                                             unsigned scalars) {
     egi_loop *const *compiled = op->formula[variant].compiled;
     int loop = -1;                                          // its number among the compiled ones
-    bool wide = false;
-#if EGI_X86
-    wide = EGI_WIDE_PROGRAMS && egi_cpu_has_avx2();
-#endif
     if (!compiled) return NULL;
+    wide = wide && EGI_WIDE_PROGRAMS;
     if (scalars) {
         if (scalars == op->saves[variant] && wide) loop = dtype + 2;
     } else if (op->flags & EGI_TO_BOOL) {
@@ -16043,16 +16077,12 @@ static inline egi_loop *egi_program_compiled(const egi_op *op, int variant, int 
 // eg_where's condition is in bytes. The result overlaps none of them.
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in,
                             unsigned scalars, void *out) {
-    egi_program own;
     const egi_program *p = &op->programs[variant];
-    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != 2 && !(p = egi_program_first(op, variant, &own)))
+    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != 2 && !(p = egi_program_first(op, variant)))
         return egi_fail(EG_ERROR_ARGUMENT, op->name, "its formula is too long for a program");
     if (n <= 0) return true;
-    bool wide = false;
-#if EGI_X86
-    wide = egi_cpu_has_avx2();
-#endif
-    egi_loop *const loop = egi_program_compiled(op, variant, dtype, n, scalars);
+    const bool wide = egi_program_is_wide();
+    egi_loop *const loop = egi_program_compiled(op, variant, dtype, wide, n, scalars);
     if (loop) loop(n, in, out);
 #ifndef EGI_FOR_SIZE
     else if (scalars && dtype == EG_FLOAT32 && !wide && n >= EGI_FILLED_LEAST && !(op->flags & EGI_TO_BOOL) &&
@@ -19189,7 +19219,8 @@ static bool egi_attr_unfit(const egi_op *op, const eg_tensor *x, const char *wha
 // The common shape rule: the result has the dtype and shape of x.
 static void egi_shape_as_input(egi_call *c, const eg_tensor *x) {
     c->dtype[0] = (eg_dtype)x->dtype;
-    c->shape[0] = egi_shape(x);
+    c->shape[0].rank = x->rank;
+    for (int i = 0; i < x->rank; i++) c->shape[0].dims[i] = x->dims[i];
 }
 static bool egi_operand_needs_float(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) return true;
