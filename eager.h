@@ -4795,9 +4795,9 @@ typedef struct egi_thread {
     char message[EGI_MESSAGE];                  // of that error; empty: not asked for since it was handed on
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
-    // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
-    egi_call_note notes[1 + EGI_NOTES];
-    int noted;
+    // From notes[1] to *noted: the latest call of each caller, the innermost caller's last; notes[0] is of none. NULL:
+    // no call was noted.
+    egi_call_note notes[1 + EGI_NOTES], *noted;
     struct egi_recorder *recorder;      // the recording that eg_record has begun, or NULL
     // What is told of each op: the recording, or the function that is traced now; or NULL.
     struct egi_recorder *observer;
@@ -5182,7 +5182,7 @@ typedef struct egi_frame {
     const char *what, *of;                      // "the callback", "fit": errors say "the callback of eg_fit"
     int64_t floor, scope;                       // the thread's stack_size and scope when the function was called
     int paused;                                 // and its count of pauses
-    int noted;                                  // and of notes: what the function calls is no place for later errors
+    egi_call_note *noted;                       // and of notes: what the function calls is no place for later errors
     egi_context context;
 } egi_frame;
 static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name);
@@ -5242,7 +5242,7 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
 // is what deeper functions have noted: such notes go. Those of one line stay together, since the arguments of a call
 // may be calls themselves. Only when an error is raised does egi_note_of look for the call's note.
 __attribute__((noinline)) EAGER_API void egi_note_call(const char *function, const char *file, int line) {
-    egi_call_note *note = &egi_this.notes[egi_this.noted], *same;
+    egi_call_note *note = egi_this.noted ? egi_this.noted : egi_this.notes, *same;
     const uintptr_t depth = -(uintptr_t)__builtin_frame_address(0);     // stacks grow downwards
     while (note->depth > depth) note--;
     if (note->depth == depth && (note->line != line || note->file != file))
@@ -5258,11 +5258,11 @@ __attribute__((noinline)) EAGER_API void egi_note_call(const char *function, con
     note->file = file;
     note->line = line;
     note->depth = depth;
-    egi_this.noted = (int)(note - egi_this.notes);
+    egi_this.noted = note;
 }
 // The latest note, or NULL.
 static const egi_call_note *egi_note_last(void) {
-    return egi_this.noted ? &egi_this.notes[egi_this.noted] : NULL;
+    return egi_this.noted;
 }
 
 // ---- contexts
@@ -5380,16 +5380,17 @@ static EGI_COLD const char *egi_context_public(const egi_context *c) {
 }
 // The note of a function, by its name without eg_, among those of one caller, after begin and up to end; or NULL. A
 // note's name is a literal of the program's own file, so the text is compared.
-static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const char *name) {
-    for (; end > begin; end--) if (!strcmp(egi_this.notes[end].function + 3, name)) return &egi_this.notes[end];
+static EGI_COLD const egi_call_note *egi_note_among(const egi_call_note *begin, const egi_call_note *end,
+                                                    const char *name) {
+    for (; end > begin; end--) if (!strcmp(end->function + 3, name)) return end;
     return NULL;
 }
 // The note of the call of an op that runs now, or else of a function that it is a part of; NULL if none was noted. The
 // op may be NULL: of what runs now. The notes of the innermost caller come first.
 static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
-    const egi_call_note *notes = egi_this.notes, *note = NULL;
-    for (int end = egi_this.noted, begin; end > 0 && !note; end = begin) {
-        for (begin = end - 1; notes[begin].depth == notes[end].depth; begin--) {}
+    const egi_call_note *note = NULL;
+    for (const egi_call_note *end = egi_this.noted, *begin; end && end->depth && !note; end = begin) {
+        for (begin = end - 1; begin->depth == end->depth; begin--) {}
         if (op) note = egi_note_among(begin, end, op);
         for (const egi_context *c = egi_this.context; c && !note && c->kind != EGI_IN_PIPELINE; c = c->outer)
             if (egi_context_public(c)) note = egi_note_among(begin, end, egi_context_public(c));
@@ -6288,6 +6289,18 @@ EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
 // ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape after it has a byte count that fits
 // into 64 bits, so that products of its dimensions need no further check.
 
+// memset with 0, for structs of 100 to 500 bytes: of those gcc makes one instruction (rep stos), which takes some 30
+// cycles to begin.
+#if defined(EGI_FOR_SIZE) || defined(__clang__)
+#define EGI_ZERO(x) memset(&(x), 0, sizeof (x))
+#else
+#define EGI_ZERO(x) egi_memory_zero(&(x), sizeof (x))
+static inline void egi_memory_zero(void *p, size_t bytes) {
+    char *to = (char *)p;
+    for (; bytes >= 64; bytes -= 64, to += 64) memset(to, 0, 64);
+    memset(to, 0, bytes);
+}
+#endif
 static bool egi_product_checked(int64_t a, int64_t b, int64_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
@@ -6324,9 +6337,15 @@ static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const egi_buffer
 static EGI_COLD const char *egi_shape_show(eg_shape shape) {
     return egi_shape_show_dims(shape, NULL, false);
 }
+// Not inlined, or else gcc makes one instruction (rep movs) of the loop, which takes some 30 cycles to begin.
+static EGI_NOINLINE void egi_shape_read(eg_shape *s, const eg_tensor *x) {
+    EGI_ZERO(*s);
+    s->rank = x->rank;
+    for (int i = 0; i < x->rank; i++) s->dims[i] = x->dims[i];
+}
 static eg_shape egi_shape(const eg_tensor *x) {
-    eg_shape s = { x->rank, { 0 } };
-    for (int i = 0; i < x->rank; i++) s.dims[i] = x->dims[i];
+    eg_shape s;
+    egi_shape_read(&s, x);
     return s;
 }
 // One dimension of x, or a number that may have been computed of some, in the same words: "?" where it is open. x NULL:
@@ -6631,7 +6650,9 @@ static eg_tensor *egi_tensor_allocate_like(const char *op, const eg_tensor *like
     x->rank = like->rank;
     x->flags = EGI_CONTIGUOUS;
     x->size = like->size;
-    for (int i = 0; i < x->rank; i++) { x->dims[i] = like->dims[i]; x->strides[i] = like->strides[i]; }
+    int64_t *const dims = x->dims, *const strides = x->strides;
+    const int64_t *const like_dims = like->dims, *const like_strides = like->strides;
+    for (int i = 0, rank = like->rank; i < rank; i++) { dims[i] = like_dims[i]; strides[i] = like_strides[i]; }
     return x;
 }
 // Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
@@ -6716,16 +6737,27 @@ EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_NAMED
 #undef EGI_LAUNCH_OF_TABLE
 
+// As egi_args args = { op, 0, { NULL }, { NULL }, parameters }, in less time (EGI_ZERO).
+static inline void egi_args_begin(egi_args *args, const egi_op *op, const void *parameters) {
+    EGI_ZERO(*args);
+    args->op = op;
+    args->parameters = parameters;
+}
 static bool egi_observer_read(const char *function, const eg_tensor *x, bool asked);
 static const void *egi_data(eg_tensor *x);
 static bool egi_tensor_fill(eg_tensor *x, double value) {
-    egi_args args = { NULL, 0, { NULL }, { x }, &value };
+    egi_args args;
+    egi_args_begin(&args, NULL, &value);
+    args.out[0] = x;
     return x->size == 0 || egi_launch_fill(egi_backend_of(x), &args);
 }
 // Copies the elements of one tensor into another of the same shape on the same device, whatever their strides, and
 // converts the dtype.
 static bool egi_tensor_copy(const eg_tensor *from, eg_tensor *to) {
-    egi_args args = { NULL, 0, { from }, { to }, NULL };
+    egi_args args;
+    egi_args_begin(&args, NULL, NULL);
+    args.in[0] = from;
+    args.out[0] = to;
     return to->size == 0 || egi_launch_copy(egi_backend_of(to), &args);
 }
 // x itself with one more reference if it is contiguous, else a contiguous copy. The caller releases the result. NULL
@@ -12636,7 +12668,10 @@ static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int d
 
 // Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
 static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *const *in, int n, eg_tensor *out) {
-    egi_args args = { op, variant, { NULL }, { out }, NULL };
+    egi_args args;
+    egi_args_begin(&args, op, NULL);
+    args.variant = variant;
+    args.out[0] = out;
     for (int i = 0; i < n; i++) args.in[i] = in[i];
     return egi_launch_elementwise(out->buffer->backend, &args);
 }
@@ -13355,9 +13390,10 @@ static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to
 
 // The run() of a row that is one launch: its inputs are made contiguous, its outputs are already allocated.
 static bool egi_launch_run(egi_call *c, egi_kernel_function *launch, const void *parameters) {
-    egi_args args = { c->op, 0, { NULL }, { NULL }, parameters };
+    egi_args args;
     eg_tensor *in[8];
     int n = 0;
+    egi_args_begin(&args, c->op, parameters);
     for (; n < c->n; n++) if (!(args.in[n] = in[n] = egi_contiguous(c->in[n]))) break;
     for (int i = 0; i < c->n_out; i++) args.out[i] = c->out[i];
     bool ok = n == c->n && launch(c->backend, &args);
@@ -17210,7 +17246,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
 static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     eg_tensor number;
     egi_args copy = *args;
-    memset(&number, 0, sizeof number);
+    EGI_ZERO(number);
     number.flags = EGI_NUMBER;
     number.number = *(const double *)args->parameters;
     number.size = 1;
@@ -19244,7 +19280,7 @@ static bool egi_dtype_same(const char *name, const eg_tensor *a, const eg_tensor
 // The options of a reduction over one axis.
 static eg_reduce_options egi_reduce_over_axis(int axis, bool keepdims) {
     eg_reduce_options o;
-    memset(&o, 0, sizeof o);
+    EGI_ZERO(o);
     o.axes.count = 1;
     o.axes.axes[0] = axis;
     o.keepdims = keepdims;
@@ -19556,7 +19592,7 @@ EGI_GRAD(slice) {
     const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
     egi_pad_attr p;
     (void)op;
-    memset(&p, 0, sizeof p);
+    EGI_ZERO(p);
     for (int i = 0; i < a->from.rank; i++) {
         p.step[i] = a->step[i];
         p.low[i] = a->size[i] ? a->begin[i] : 0;
@@ -19618,7 +19654,7 @@ static bool egi_pad_fill_axis(egi_call *c, const egi_pad_attr *a, int i) {
     eg_tensor *out = c->out[0];
     for (int behind = 0; behind < 2; behind++) {
         egi_slice_attr s;
-        memset(&s, 0, sizeof s);
+        EGI_ZERO(s);
         for (int j = 0; j < out->rank; j++) {
             s.begin[j] = j < i ? a->low[j] : 0;
             s.size[j] = j < i ? c->in[0]->dims[j] : out->dims[j];
@@ -19651,7 +19687,7 @@ static bool egi_pad_fill(egi_call *c, const egi_pad_attr *a) {
 static bool egi_run_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
     egi_slice_attr s;
-    memset(&s, 0, sizeof s);
+    EGI_ZERO(s);
     for (int i = 0; i < c->in[0]->rank; i++) {
         s.begin[i] = a->low[i];
         s.size[i] = c->in[0]->dims[i];
@@ -19669,7 +19705,7 @@ EGI_GRAD(pad) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attributes;
     egi_slice_attr s;
     (void)op;
-    memset(&s, 0, sizeof s);
+    EGI_ZERO(s);
     s.from = egi_shape(c->upstream[0]);
     for (int i = 0; i < s.from.rank; i++) {
         int64_t extent = s.from.dims[i] - a->low[i] - a->high[i];
@@ -19740,7 +19776,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
                                       "begin %s and size %s must have an entry for each axis of %s",
                                       egi_shape_show_dims(begin, x->buffer, false),
                                       egi_shape_show_dims(size, x->buffer, false), egi_tensor_show(x));
-    memset(&a, 0, sizeof a);
+    EGI_ZERO(a);
     a.from = egi_shape(x);
     bool open = false;
     for (int i = 0; i < x->rank; i++) {
@@ -19785,7 +19821,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
             "begin %s, end %s and step %s must have one length, at most the rank of %s",
             egi_shape_show_dims(begin, x->buffer, false), egi_shape_show_dims(end, x->buffer, false),
             egi_shape_show_dims(step, x->buffer, false), egi_tensor_show(x));
-    memset(&a, 0, sizeof a);
+    EGI_ZERO(a);
     a.from = egi_shape(x);
     bool open = false, fails = false;
     for (int i = 0; i < x->rank; i++) {
@@ -19830,7 +19866,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
         return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "index", "%s is out of range for %s",
                                       egi_dim_show(x, i), egi_tensor_show(x));
-    memset(&a, 0, sizeof a);
+    EGI_ZERO(a);
     a.from = egi_shape(x);
     eg_shape rest = { x->rank - 1, { 0 } };
     for (int k = 0; k < x->rank; k++) {
@@ -19866,7 +19902,7 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
         return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %s slice%s, not %d", axis, egi_tensor_show(x),
                         egi_dim_show(x, x->dims[axis]), egi_text_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
-    memset(&squeeze, 0, sizeof squeeze);
+    EGI_ZERO(squeeze);
     squeeze.axes.count = 1;
     squeeze.axes.axes[0] = axis;
     if (n && !eg_split(x, n, axis, out)) return false;
@@ -19887,7 +19923,7 @@ static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mo
     if (pads->count != 2 * x->rank)
         return egi_fail(EG_ERROR_ARGUMENT, "pad", "%d paddings are given, but %s needs two for each axis",
                         pads->count, egi_tensor_show(x));
-    memset(a, 0, sizeof *a);
+    EGI_ZERO(*a);
     for (int i = 0; i < x->rank; i++) {
         int64_t most = mode == EG_PAD_CONSTANT ? INT64_MAX : mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
         a->low[i] = pads->pads[2 * i];
@@ -19944,7 +19980,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
         eg_gather_options along;
-        memset(&along, 0, sizeof along);
+        EGI_ZERO(along);
         along.axis = axis;
         x = (eg_gather)(x, egi_pad_indices(x, a.low[axis], a.high[axis], x->dims[axis],
                                            options.mode == EG_PAD_SYMMETRIC), along);
@@ -20014,7 +20050,7 @@ static bool egi_shape_concat(egi_call *c) {
 static bool egi_run_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
     egi_slice_attr s;
-    memset(&s, 0, sizeof s);
+    EGI_ZERO(s);
     for (int d = 0; d < c->in[0]->rank; d++) { s.size[d] = c->in[0]->dims[d]; s.step[d] = 1; }
     bool ok = true;
     for (int i = 0; i < c->n && ok; i++) {
@@ -20033,7 +20069,7 @@ EGI_GRAD(concat) {
     const int64_t *a = (const int64_t *)c->attributes;      // the axis, then each input's length along it
     egi_slice_attr s;
     (void)op;
-    memset(&s, 0, sizeof s);
+    EGI_ZERO(s);
     s.from = egi_shape(c->upstream[0]);
     for (int d = 0; d < s.from.rank; d++) { s.size[d] = s.from.dims[d]; s.step[d] = 1; }
     for (int i = 0; i < c->n_inputs; i++) {
@@ -20220,7 +20256,10 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
         else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN
                                              : a->kind == EGI_ALL || a->kind == EGI_PROD);
     } else {
-        egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
+        egi_args args;
+        egi_args_begin(&args, c->op, &p);
+        args.in[0] = packed;
+        args.out[0] = c->out[0];
         ok = launch(c->backend, &args);
     }
     if (!as_it_is) egi_object_release(&packed->object);
@@ -20264,7 +20303,7 @@ static eg_tensor *egi_products_of_others(eg_tensor *x, eg_tensor *g) {
     const eg_axes halves = { 0, 1, { 1 } };
     if (inner == 1 && outer > 16 && n < 128 && x->size > 4096) {
         eg_transpose_options turned;
-        memset(&turned, 0, sizeof turned);
+        EGI_ZERO(turned);
         turned.perm.count = 3;
         for (int i = 0; i < 3; i++) turned.perm.axes[i] = 2 - i;
         x = eg_reshape(eg_reshape((eg_transpose)(x, turned), EG_SHAPE(n * outer)), EG_SHAPE(1, n, outer)); // a copy
@@ -20314,8 +20353,8 @@ EGI_GRAD(reduce_prod) {
         rows.dims[part] *= a->from.dims[i];
     }
     if (rows.dims[1] == 1) return egi_product_grad_set(dx, eg_reshape(g, a->from), x);
-    memset(&there, 0, sizeof there);
-    memset(&back, 0, sizeof back);
+    EGI_ZERO(there);
+    EGI_ZERO(back);
     if (apart) rows.dims[0] = rows.dims[1] = rows.dims[2] = 1;
     for (unsigned reduced = 0; reduced < 2 && apart; reduced++)
         for (int i = 0; i < a->from.rank; i++) {
@@ -20347,7 +20386,7 @@ EGI_GRAD(reduce_max) {
     (void)op;
     eg_tensor *most = egi_reduce_undo(c->outputs[0], a), *mask = (eg_equal)(c->inputs[0], most);
     eg_reduce_options o;
-    memset(&o, 0, sizeof o);
+    EGI_ZERO(o);
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
     if (!o.axes.count) return egi_grad_set(0, dx, eg_identity(c->upstream[0]));
@@ -20454,7 +20493,7 @@ EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) {
 static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     eg_norm_options n;
-    memset(&n, 0, sizeof n);
+    EGI_ZERO(n);
     n.axes = o.axes;
     n.keepdims = o.keepdims;
     keep.keepdims = true;
@@ -20495,7 +20534,7 @@ EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
 // The norm of order 2 is a row; order 1 is the sum, order infinity the maximum of the absolute values.
 static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     eg_reduce_options o;
-    memset(&o, 0, sizeof o);
+    EGI_ZERO(o);
     o.axes = options.axes;
     o.keepdims = options.keepdims;
     if (!EGI_NAMED("norm", options, "ord = 1")) return NULL;
@@ -20573,7 +20612,8 @@ static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad
     eg_shape shape = egi_shape(y);
     egi_reduce_parameters p = egi_axis_split(y, y->rank - 1);
     p.kind = kind;
-    egi_args args = { op, 0, { NULL }, { NULL }, &p };
+    egi_args args;
+    egi_args_begin(&args, op, &p);
     args.in[0] = egi_scope_own(egi_contiguous(y));
     args.in[1] = egi_scope_own(egi_contiguous(c->upstream[0]));
     args.out[0] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
@@ -20769,7 +20809,7 @@ EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one
     if (!egi_gradient_ops_are_seen()) return egi_sparse_xent_grad(op, c, dx);
     eg_axis_options last = { 0, NULL, -1 };
     eg_one_hot_options hot;
-    memset(&hot, 0, sizeof hot);
+    EGI_ZERO(hot);
     hot.dtype = (eg_dtype)x->dtype;
     eg_tensor *difference = (eg_sub)((eg_softmax)(x, last), (eg_one_hot)(c->inputs[0], x->dims[x->rank - 1], hot));
     return egi_grad_set(1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
@@ -20793,7 +20833,7 @@ typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
 // read the count of references, which another thread may be changing.
 static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     eg_tensor y;
-    memset(&y, 0, sizeof y);
+    EGI_ZERO(y);
     y.rank = (int8_t)(x->rank - 2);
     y.dims = x->dims;
     return y;
@@ -20857,7 +20897,7 @@ static bool egi_run_matmul(egi_call *c) {
     egi_matmul_parameters p;
     egi_args args = { c->op, 0, { NULL, NULL, c->n > 2 ? c->in[2] : NULL }, { c->out[0] }, &p };
     if (c->out[0]->size == 0) return true;
-    memset(&p, 0, sizeof p);
+    EGI_ZERO(p);
     const eg_shape *shape = &c->shape[0];
     p.precision = egi_this.precision;
     p.ta = t->ta;
@@ -21205,7 +21245,7 @@ EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     int depth = egi_index_depth("gather_nd", indices, x->rank, egi_tensor_show(x));
     if (depth < 0) return NULL;
     eg_gather_options rows;
-    memset(&rows, 0, sizeof rows);
+    EGI_ZERO(rows);
     eg_tensor *flat = egi_positions_flat("gather_nd", indices, egi_shape(x), depth, -1);
     return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
@@ -21220,7 +21260,7 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "take_along_axis", "%s and indices %s must agree but for axis %d",
                                       egi_tensor_show(x), egi_tensor_show(indices), axis);
     eg_gather_options rows;
-    memset(&rows, 0, sizeof rows);
+    EGI_ZERO(rows);
     eg_tensor *flat = egi_positions_flat("take_along_axis", indices, egi_shape(x), x->rank, axis);
     return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
@@ -21334,7 +21374,7 @@ enum { EGI_WINDOW_X, EGI_WINDOW_FILTER, EGI_WINDOW_Y };
 // The shape of x, the filter or y (`which`), with the last `space` axes of space.
 static eg_shape egi_windows_shape(const egi_windows *w, int space, int which) {
     eg_shape s;
-    memset(&s, 0, sizeof s);
+    EGI_ZERO(s);
     s.rank = space + 2;
     if (which != EGI_WINDOW_FILTER) s.dims[0] = w->n;
     for (int i = 0; i < space; i++) {
@@ -21820,7 +21860,7 @@ static bool egi_resize_find(eg_tensor *x, int axis, int64_t to, bool nearest, eg
 static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
     egi_resize_rows rows = { NULL, NULL, NULL };
     eg_gather_options along;
-    memset(&along, 0, sizeof along);
+    EGI_ZERO(along);
     along.axis = axis;
     if (!egi_resize_find(x, axis, to, nearest, &rows)) return NULL;
     eg_tensor *y = (eg_gather)(x, rows.low, along);
@@ -21943,7 +21983,7 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
 static eg_tensor *egi_einsum_sum(eg_tensor *x, egi_term *t, uint64_t keep) {
     eg_reduce_options o;
     egi_term rest = { 0, { 0 } };
-    memset(&o, 0, sizeof o);
+    EGI_ZERO(o);
     for (int i = 0; i < t->n; i++) {
         if (keep >> t->letters[i] & 1) rest.letters[rest.n++] = t->letters[i];
         else o.axes.axes[o.axes.count++] = i;
@@ -22094,7 +22134,7 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
     if (!equation) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "the equation is NULL");
     if (!EGI_LISTS_GIVEN("einsum", n, operands, operands, operands)) return NULL;
     if (n < 1 || n > 16) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "%d operands; it takes 1 to 16", n);
-    memset(&e, 0, sizeof e);
+    EGI_ZERO(e);
     e.equation = equation;
     for (int i = 0; i < EGI_LETTERS; i++) e.sizes[i] = -1;
     const char *p = egi_einsum_operands(&e, operands, n);
@@ -22378,7 +22418,7 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
 // first, since egi_print_array reads only these. False and an error on failure, which frees `out`.
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype, as egi_print_array numbers them
-    memset(out, 0, sizeof *out);
+    EGI_ZERO(*out);
     if (!egi_operand_alive(name, 0, x) || !(x = egi_tensor_valued(name, x))) return false;
     const void *data = egi_data(x);
     void *converted = NULL;
@@ -22880,7 +22920,7 @@ static EGI_NOINLINE bool egi_line_save_value(egi_line *line, int i, const eg_ten
 // them, of the scope. NULL and an error without memory.
 typedef struct egi_line_values { eg_tensor number[3], *in[3]; } egi_line_values;
 static EGI_NOINLINE eg_tensor **egi_line_inputs(const egi_line *line, egi_line_values *values) {
-    memset(values, 0, sizeof *values);
+    EGI_ZERO(*values);
     for (int i = 0; i < line->n; i++) {
         eg_tensor *x = &values->number[i], **from = &egi_line_in(line)[i];
         const unsigned whole = line->slots[i] == EGI_SLOT_WHOLE ? EGI_INTEGER_NUMBER : 0;
@@ -22989,7 +23029,7 @@ static eg_tape *egi_tape_new(bool persistent) {
     egi_programs_reach();
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
     if (!t) { egi_memory_fail("tape_begin", (int64_t)sizeof *t); return NULL; }
-    memset(t, 0, sizeof *t);
+    EGI_ZERO(*t);
     t->object.refs = 1;
     t->object.kind = EGI_TAPE;
     t->persistent = persistent;
@@ -47571,7 +47611,7 @@ static int egi_inputs_without_masks(eg_tensor *const *in, int n) {
 }
 // ", in the body of a traced function called with 1 input at program.c:7"
 static void egi_function_call_shows(const egi_function_call *c, char *text, size_t room) {
-    const egi_call_note *note = egi_note_among(0, egi_this.noted, "function_call");
+    const egi_call_note *note = egi_this.noted ? egi_note_among(egi_this.notes, egi_this.noted, "function_call") : NULL;
     int at = snprintf(text, room, ", in the body of a traced function called with %d input%s", c->n,
                       egi_text_plural(c->n));
     if (note) snprintf(text + at, room - (size_t)at, " at %.80s:%d", egi_note_file(note), note->line);
@@ -54094,14 +54134,14 @@ struct egi_loader {
     eg_optimizer **optimizer;
     int64_t n_optimizers;
     bool telling, refused;                  // telling: the thread's before; refused: the file's error was raised
-    int noted;                              // the thread's before
+    egi_call_note *noted;                   // the thread's before
 };
 
 static bool egi_loader_fail(egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Raises an error at the present line, at once, with the place where the program loads the file; returns false.
 static bool egi_loader_fail(egi_loader *l, const char *format, ...) {
     const bool telling = egi_this.telling;
-    const int noted = egi_this.noted;
+    egi_call_note *const noted = egi_this.noted;
     char text[400];
     va_list list;
     va_start(list, format);
@@ -54622,9 +54662,9 @@ static bool egi_loader_line(egi_loader *l) {
     if (!egi_loader_tapes(l)) return false;
     if (paused) eg_recording_pause();
     const bool telling = egi_this.telling;
-    const int noted = egi_this.noted;
+    egi_call_note *const noted = egi_this.noted;
     egi_this.telling = true;                                   // the handler gets the whole sentence (egi_loader_fail)
-    egi_this.noted = 0;  // this call is not the place where the program wrote the line
+    egi_this.noted = NULL;  // this call is not the place where the program wrote the line
     int64_t begun = 0;
     bool ok = egi_loader_after(l, &begun) && egi_loader_does(l);
     while (begun-- > 0) eg_graph_after_end();
@@ -54704,9 +54744,9 @@ static bool egi_loader_state(egi_loader *l, const char *name, eg_optimizer *opt)
 // Makes the optimizer of a row; if it refuses the options, the error names the file.
 static eg_optimizer *egi_loader_make(egi_loader *l, int row, eg_optimizer_options o) {
     const bool telling = egi_this.telling;
-    const int noted = egi_this.noted;
+    egi_call_note *const noted = egi_this.noted;
     egi_this.telling = true;                                   // as in egi_loader_line
-    egi_this.noted = 0;
+    egi_this.noted = NULL;
     eg_optimizer *opt = egi_optimizer_makers[row].from(o);
     egi_this.telling = telling;
     egi_this.noted = noted;
