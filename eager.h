@@ -6291,7 +6291,7 @@ EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
 
 // memset with 0, for structs of 100 to 500 bytes: of those gcc makes one instruction (rep stos), which takes some 30
 // cycles to begin.
-#if defined(EGI_FOR_SIZE) || defined(__clang__)
+#if !defined(EGI_FOR_SPEED) || defined(__clang__)
 #define EGI_ZERO(x) memset(&(x), 0, sizeof (x))
 #else
 #define EGI_ZERO(x) egi_memory_zero(&(x), sizeof (x))
@@ -6386,7 +6386,7 @@ static EGI_COLD bool egi_shape_fail(const char *function, const eg_shape *shape)
 }
 // Counts the bytes of a tensor. Checks that the dtype exists, the rank is in range, no dimension is negative and the
 // bytes can be counted. Raises the error itself.
-static bool egi_shape_bytes(const char *function, const eg_shape *shape, eg_dtype dtype, int64_t *total) {
+static EGI_NOINLINE bool egi_shape_bytes(const char *function, const eg_shape *shape, eg_dtype dtype, int64_t *total) {
     if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, function, "%d is no dtype", (int)dtype);
     if (shape->rank < 0 || shape->rank > EG_MAX_RANK)
         return egi_fail(EG_ERROR_SHAPE, function, "rank %d is not between 0 and %d", shape->rank, EG_MAX_RANK);
@@ -6402,7 +6402,7 @@ static bool egi_shape_bytes(const char *function, const eg_shape *shape, eg_dtyp
     *total = empty ? 0 : bytes;
     return true;
 }
-static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
+static EGI_NOINLINE bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
     int64_t bytes;
     return egi_shape_bytes(function, &shape, dtype, &bytes);
 }
@@ -6624,8 +6624,8 @@ static inline void egi_programs_reach(void) {}
 // A contiguous tensor on a backend whose elements are uninitialised, of the dtype of a tensor that is there. The shape
 // has been checked. The caller owns the reference (egi_scope_own gives it to the scope). NULL and an error without
 // memory. `op` must outlive the tensor: it is stored, not copied.
-static eg_tensor *egi_tensor_allocate_bytes(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape,
-                                            int64_t bytes) {
+static EGI_NOINLINE eg_tensor *egi_tensor_allocate_bytes(const char *op, eg_backend *backend, eg_dtype dtype,
+                                                         const eg_shape *shape, int64_t bytes) {
     eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, bytes);
     if (!x) return NULL;
     x->dtype = (int8_t)dtype;
@@ -13300,11 +13300,15 @@ static EGI_COLD bool egi_apply_nothing(const egi_op *op, eg_tensor **out) {
     for (int i = 0; i < op->n_out; i++) out[i] = NULL;
     return false;
 }
+static EGI_COLD eg_tensor **egi_apply_list(const egi_op *op, int n) {
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
+    if (!list) egi_memory_fail(op->name, n * (int64_t)sizeof *list);
+    return list;
+}
 static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                        eg_tensor **out) {
-    eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
-    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, op->name, in, n, own)
-                        : egi_memory_fail(op->name, n * (int64_t)sizeof *own),
+    eg_tensor **own = egi_apply_list(op, n);
+    const bool ok = own && egi_this.observer->adopt(egi_this.observer, op->name, in, n, own),
                applied = ok ? egi_apply(op, own, n, attr, out) : egi_apply_nothing(op, out);
     egi_free(own);
     return applied;
@@ -13349,13 +13353,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     }
     if (first < 0) c.backend = egi_backend_here();
     else if (egi_this.observer && egi_apply_opens(op, in, n, attr)) return egi_apply_adopted(op, in, n, attr, out);
-    if (n > 8) {
-        real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
-        if (!real) {
-            egi_memory_fail(op->name, n * (int64_t)sizeof *real);
-            return egi_apply_nothing(op, out);
-        }
-    }
+    if (n > 8 && !(real = egi_apply_list(op, n))) return egi_apply_nothing(op, out);
     for (int i = 0; i < n && ok; i++) {       // a plain number becomes a tensor of the first tensor's dtype
         real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? egi_this.floats
                                                                                  : (eg_dtype)dtype, c.backend) : in[i];
