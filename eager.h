@@ -4610,6 +4610,13 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #define EGI_STEP_LOOP
 #define EGI_STEP_LOOP_2
 #endif
+// In front of loops of a few steps, like what is left behind a loop over vectors: clang would write out the steps, or
+// make vectors of them, which takes bytes and the compiler's time and gains nothing.
+#ifdef __clang__
+#define EGI_REST_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define EGI_REST_LOOP
+#endif
 
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them:
 // nothing is reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their
@@ -14128,13 +14135,13 @@ static egi_tile_kind egi_tile_best(const egi_gemm_kernels *of, int64_t n) {
 // Copies n bytes, a multiple of 4, in pieces of 32 or 16, of which the last one may overlap.
 EGI_NOINLINE static void egi_bytes_copy(int64_t n, const char *from, char *to) {
     if (n >= 32) {
-        for (int64_t q = 0; q < n - 32; q += 32) memcpy(to + q, from + q, 32);
+        EGI_REST_LOOP for (int64_t q = 0; q < n - 32; q += 32) memcpy(to + q, from + q, 32);
         memcpy(to + n - 32, from + n - 32, 32);
     } else if (n >= 16) {
         memcpy(to, from, 16);
         memcpy(to + n - 16, from + n - 16, 16);
     } else {
-        for (int64_t q = 0; q < n; q += 4) memcpy(to + q, from + q, 4);
+        EGI_REST_LOOP for (int64_t q = 0; q < n; q += 4) memcpy(to + q, from + q, 4);
     }
 }
 // Computes rows x cols elements of C by one tile. A tile that would cross C's border is computed in a buffer, and its
@@ -14168,10 +14175,11 @@ EGI_NOINLINE static void egi_panel_pack_a(const egi_tile_kind *tile, bool ta, in
             rows -= rows % mr;
             for (int64_t p = 0; p < k; p++) {
                 const char *from = a + (p * lda + i) * size, *end = from + rows * size;
-                for (int64_t q = 0; q < rows * size; q += 64) __builtin_prefetch(from + 4 * lda * size + q);
-                for (char *at = to + p * width; from < end; at += width * k, from += width) {
+                EGI_REST_LOOP for (int64_t q = 0; q < rows * size; q += 64)
+                    __builtin_prefetch(from + 4 * lda * size + q);
+                EGI_REST_LOOP for (char *at = to + p * width; from < end; at += width * k, from += width) {
                     int64_t q = 0;
-                    for (; q + 16 <= width; q += 16) memcpy(at + q, from + q, 16);
+                    EGI_REST_LOOP for (; q + 16 <= width; q += 16) memcpy(at + q, from + q, 16);
                     if (q < width) memcpy(at + q, from + q, 8);
                 }
             }
@@ -14180,7 +14188,7 @@ EGI_NOINLINE static void egi_panel_pack_a(const egi_tile_kind *tile, bool ta, in
         const char *from = a + i * (ta ? 1 : lda) * size;
         const int64_t turned = ta || rows < mr ? 0 : k & -(int64_t)4;
         for (int64_t r = i + mr; !ta && r < egi_min64(i + 2 * mr, m); r++)
-            for (int64_t p = 0; p < k * size; p += 64) __builtin_prefetch(a + r * lda * size + p);
+            EGI_REST_LOOP for (int64_t p = 0; p < k * size; p += 64) __builtin_prefetch(a + r * lda * size + p);
         for (int64_t r = 0; turned && r <= mr - 4; r += mr - 4)
             egi_plane_turn(to + r * size, mr, from + r * lda * size, lda, turned, 4, (int)size);
         if (turned < k)
@@ -14208,10 +14216,10 @@ EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, in
         }
         for (int64_t p = 0; !tb && p < k; p++) {
             const char *at = from + p * ldb * size;
-            for (int64_t q = 0; q < cols * size; q += 64) __builtin_prefetch(at + 4 * ldb * size + q);
+            EGI_REST_LOOP for (int64_t q = 0; q < cols * size; q += 64) __builtin_prefetch(at + 4 * ldb * size + q);
             // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
             for (char *row = panel + p * width; row < last; row += width * depth)
-                for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
+                EGI_REST_LOOP for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
             if (rest) egi_bytes_copy(rest * size, at, last + p * width);
         }
     }
@@ -57373,7 +57381,7 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
         sum = tail = 0;
         for (int l = 0; l < L; l++) sum += s0[l];
         for (int l = 0; l < L && EGI_BYTES == 16; l++) sum += t0[l];
-        for (; i < end; i++) tail = EGI_FMA_ONE(a[i], b[i], tail);
+        EGI_REST_LOOP for (; i < end; i++) tail = EGI_FMA_ONE(a[i], b[i], tail);
         if (end == n) break;
         all += (double)(sum + tail);
     }
@@ -57410,7 +57418,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
             to = EGI_VFMA(s2, *(const EGI_VEC *)(x2 + i), to);
             *(EGI_VEC *)(y + i) = EGI_VFMA(s3, *(const EGI_VEC *)(x3 + i), to);
         }
-        for (; i < n; i++) {
+        EGI_REST_LOOP for (; i < n; i++) {
             const EGI_T to = EGI_FMA_ONE(t1, x1[i], EGI_FMA_ONE(t0, x[i], y[i]));
             y[i] = EGI_FMA_ONE(t3, x3[i], EGI_FMA_ONE(t2, x2[i], to));
         }
@@ -57419,7 +57427,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
         const EGI_VEC s0 = EGI_SPLAT(s[r]);
         int64_t i = 0;
         for (; i + L <= n; i += L) *(EGI_VEC *)(y + i) = EGI_VFMA(s0, *(const EGI_VEC *)(x + i), *(EGI_VEC *)(y + i));
-        for (; i < n; i++) y[i] = EGI_FMA_ONE(s[r], x[i], y[i]);
+        EGI_REST_LOOP for (; i < n; i++) y[i] = EGI_FMA_ONE(s[r], x[i], y[i]);
     }
     EGI_VECTORS_END
 }
@@ -57522,7 +57530,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_gemm_small)(const egi_gemm_ca
             EGI_T *to = c + (i + r) * g->ldc;
             if (n == L && accumulate) *(EGI_VEC *)to += s[r];
             else if (n == L) *(EGI_VEC *)to = s[r];
-            else for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
+            else EGI_REST_LOOP for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
         }
     }
     EGI_VECTORS_END
@@ -57540,7 +57548,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_finish)(bool relu, int64
             const __typeof__(y <= zero) low = y <= zero;
             *(EGI_VEC *)(c + i) = relu ? (EGI_VEC)((__typeof__(y <= zero))y & ~low) : y;
         }
-        for (; i < n; i++) {
+        EGI_REST_LOOP for (; i < n; i++) {
             const EGI_T y = c[i] + row[i];
             c[i] = relu && y <= 0 ? 0 : y;
         }
@@ -57749,7 +57757,7 @@ EGI_NOINLINE static void EGI_TN(egi_elements_add)(int64_t n, const void *from, v
         *(vec *)(y + i) += *(const vec *)(x + i);
         *(vec *)(y + i + L) += *(const vec *)(x + i + L);
     }
-    for (; i < n; i++) y[i] += x[i];
+    EGI_REST_LOOP for (; i < n; i++) y[i] += x[i];
 }
 
 // Whether n elements are finite (x - x is then 0).
