@@ -14125,7 +14125,7 @@ static void egi_elements_add_f64(int64_t n, const void *x, void *y);
 
 // The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
 // columns as one of its vectors has, as a tile of one vector. All tiles of a processor have as many rows.
-static egi_tile_kind egi_tile_best(const egi_gemm_kernels *of, int64_t n) {
+static inline egi_tile_kind egi_tile_best(const egi_gemm_kernels *of, int64_t n) {
 #if EGI_X86
     if (egi_isa_get() >= EGI_ISA_TILE_512) return n <= of->narrow.nr ? of->narrow : of->broad;
 #endif
@@ -14163,6 +14163,36 @@ static void egi_tile_put(const egi_tile_kind *tile, int64_t rows, int64_t cols, 
     for (int64_t r = 0; r < rows; r++) egi_bytes_copy(cols * size, edge + r * width, to + r * ldc * size);
 }
 
+// Packs op(B) (k, n) into panels of a tile's columns, row after row; the last panel is filled up with zeros. A panel
+// has room for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
+EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, int64_t k, int64_t n, const void *b,
+                                          int64_t ldb, void *to, int64_t depth) {
+    const int64_t size = tile->size, nr = tile->nr, width = nr * size;       // width is a multiple of 32
+    for (int64_t j = 0, cols; j < n; j += cols) {
+        cols = egi_min64(tb ? nr : 8 * nr, n - j);
+        char *panel = (char *)to + j * depth * size, *last = panel + cols / nr * width * depth;
+        const char *from = (const char *)b + j * (tb ? ldb : 1) * size;
+        const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
+        if (rest) memset(last, 0, (size_t)(k * width));
+        if (tb) {
+            const int64_t turned = rest ? 0 : k & -(int64_t)4;
+            egi_plane_turn(panel, nr, from, ldb, turned, nr, (int)size);
+            if (turned < k)
+                egi_plane_copy(panel + turned * width, nr, 1, from + turned * size, 1, ldb, k - turned, cols,
+                               (int)size);
+        }
+        for (int64_t p = 0; !tb && p < k; p++) {
+            const char *at = from + p * ldb * size;
+            EGI_REST_LOOP for (int64_t q = 0; q < cols * size; q += 64) __builtin_prefetch(at + 4 * ldb * size + q);
+            // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
+            for (char *row = panel + p * width; row < last; row += width * depth)
+                EGI_REST_LOOP for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
+            if (rest) egi_bytes_copy(rest * size, at, last + p * width);
+        }
+    }
+}
+
+EGI_FEWER
 // Packs op(A) (m, k) into panels of a tile's rows, column after column. The last panel may have fewer rows; the places
 // of the others are never read. The first four rows and the last four are turned, which writes two of six twice; the
 // next panel's rows are fetched meanwhile. What is stored transposed is read for eight panels at once.
@@ -14194,34 +14224,6 @@ EGI_NOINLINE static void egi_panel_pack_a(const egi_tile_kind *tile, bool ta, in
         if (turned < k)
             egi_plane_copy(to + turned * width, mr, 1, from + turned * (ta ? lda : 1) * size, ta ? lda : 1,
                            ta ? 1 : lda, k - turned, rows, (int)size);
-    }
-}
-// Packs op(B) (k, n) into panels of a tile's columns, row after row; the last panel is filled up with zeros. A panel
-// has room for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
-EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, int64_t k, int64_t n, const void *b,
-                                          int64_t ldb, void *to, int64_t depth) {
-    const int64_t size = tile->size, nr = tile->nr, width = nr * size;       // width is a multiple of 32
-    for (int64_t j = 0, cols; j < n; j += cols) {
-        cols = egi_min64(tb ? nr : 8 * nr, n - j);
-        char *panel = (char *)to + j * depth * size, *last = panel + cols / nr * width * depth;
-        const char *from = (const char *)b + j * (tb ? ldb : 1) * size;
-        const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
-        if (rest) memset(last, 0, (size_t)(k * width));
-        if (tb) {
-            const int64_t turned = rest ? 0 : k & -(int64_t)4;
-            egi_plane_turn(panel, nr, from, ldb, turned, nr, (int)size);
-            if (turned < k)
-                egi_plane_copy(panel + turned * width, nr, 1, from + turned * size, 1, ldb, k - turned, cols,
-                               (int)size);
-        }
-        for (int64_t p = 0; !tb && p < k; p++) {
-            const char *at = from + p * ldb * size;
-            EGI_REST_LOOP for (int64_t q = 0; q < cols * size; q += 64) __builtin_prefetch(at + 4 * ldb * size + q);
-            // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
-            for (char *row = panel + p * width; row < last; row += width * depth)
-                EGI_REST_LOOP for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
-            if (rest) egi_bytes_copy(rest * size, at, last + p * width);
-        }
     }
 }
 
@@ -14263,15 +14265,15 @@ EGI_NOINLINE static void egi_gemv(const egi_gemm_kernels *of, bool ta, int64_t m
 
 // The bias and relu of columns j to j + columns - 1 in rows from i on: where C is made of tiles, they are applied to a
 // part of it as soon as it is written, while it is in a near cache.
-static void egi_gemm_finish(const egi_gemm_call *g, int64_t i, int64_t rows, int64_t j, int64_t columns) {
+static inline void egi_gemm_finish(const egi_gemm_call *g, int64_t i, int64_t rows, int64_t j, int64_t columns) {
     const int64_t size = g->of->size;
     g->of->finish(g->relu, rows, columns, g->bias + j * size, g->c + (i * g->ldc + j) * size, g->ldc);
 }
 // Where an element of op(A), or of op(B), lies.
-static const char *egi_gemm_a(const egi_gemm_call *g, int64_t i, int64_t p) {
+static inline const char *egi_gemm_a(const egi_gemm_call *g, int64_t i, int64_t p) {
     return g->a + (g->ta ? p * g->lda + i : i * g->lda + p) * g->of->size;
 }
-static const char *egi_gemm_b(const egi_gemm_call *g, int64_t p, int64_t j) {
+static inline const char *egi_gemm_b(const egi_gemm_call *g, int64_t p, int64_t j) {
     return g->b + (g->tb ? j * g->ldb + p : p * g->ldb + j) * g->of->size;
 }
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. Where
@@ -14285,7 +14287,7 @@ typedef struct egi_gemm_job {
     char *packed_a, *packed_b;
 } egi_gemm_job;
 // The first column of the present block that is packed.
-static int64_t egi_gemm_packed(const egi_gemm_job *job) {
+static inline int64_t egi_gemm_packed(const egi_gemm_job *job) {
     return egi_min64(egi_max64(job->packed - job->jc, 0), job->nc);
 }
 static void egi_gemm_pack_b(void *context, int64_t begin, int64_t end) {       // units: panels
@@ -14331,7 +14333,7 @@ static void egi_gemm_tiles(void *context, int64_t begin, int64_t end) {
     }
 }
 // The rows of whole tiles of mr rows in one of `parts` parts of m rows.
-static int64_t egi_gemm_share(int64_t m, int64_t parts, int64_t mr) {
+static inline int64_t egi_gemm_share(int64_t m, int64_t parts, int64_t mr) {
     return (m + parts * mr - 1) / (parts * mr) * mr;
 }
 // What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
@@ -14365,10 +14367,10 @@ static int64_t egi_gemm_needs(const egi_gemm_call *g) {
     return egi_gemm_plan(&job, g, 1, &need_a);
 }
 // Nanoseconds on one thread, roughly, for egi_parallel.
-static double egi_gemm_cost(int64_t m, int64_t n, int64_t k, int64_t size) {
+static inline double egi_gemm_cost(int64_t m, int64_t n, int64_t k, int64_t size) {
     return (double)m * (double)n * (double)k * (double)size * egi_term_cost();
 }
-static double egi_gemm_cost_of(const egi_gemm_call *g) { return egi_gemm_cost(g->m, g->n, g->k, g->of->size); }
+static inline double egi_gemm_cost_of(const egi_gemm_call *g) { return egi_gemm_cost(g->m, g->n, g->k, g->of->size); }
 #ifdef EAGER_OPENBLAS
 static bool egi_gemm_is_openblas(const egi_gemm_call *g) {
     return egi_openblas_takes(g->m, g->n, g->k) && g->lda <= INT_MAX && g->ldb <= INT_MAX && g->ldc <= INT_MAX;
@@ -14500,6 +14502,7 @@ static bool egi_gemm(const egi_gemm_call *g, char *given) {
     return true;
 }
 
+EGI_AS_TOLD
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns with all k rows. `space` holds
 // egi_gemm_right_size elements and lives as long as the struct is used.
 typedef struct egi_gemm_right { int64_t k, n; const char *panels; egi_tile_kind tile; } egi_gemm_right;
@@ -18499,6 +18502,7 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 EGI_TERSE
+EGI_FEWER
 // A dtype's products.
 static const egi_gemm_kernels *egi_gemm_kernels_of(int dtype) {
     egi_gemm_chooser *const others = __atomic_load_n(&egi_gemm_others, __ATOMIC_RELAXED);
@@ -18572,6 +18576,7 @@ static int64_t egi_cpu_in_float64_bytes(const egi_args *args) {
     if (args->in[1]) n += args->in[1]->size;
     return (n ? n : 1) * (int64_t)sizeof(double);
 }
+EGI_AS_TOLD
 EGI_AS_TOLD
 // Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
 // an element in float32 (see LONG SUMS in KERNEL TEXTS).
@@ -20844,6 +20849,7 @@ static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     y.dims = x->dims;
     return y;
 }
+EGI_SMALL
 // A is (..., m, k) and B (..., k, n), with the last two axes exchanged if transposed. The result is (..., m, n), with
 // the axes in front broadcast as in an elementwise op.
 static bool egi_shape_matmul(egi_call *c) {
@@ -20878,6 +20884,7 @@ static bool egi_shape_matmul(egi_call *c) {
     c->shape[0].dims[c->shape[0].rank++] = n;
     return true;
 }
+EGI_AS_TOLD
 // x as a matrix for the kernels; the caller owns the reference. x itself if elements are neighbours along its rows, or
 // along its columns (then *transposed is flipped); else a contiguous copy. *ld: elements from one row (column) to the
 // next.
