@@ -12784,7 +12784,9 @@ static bool egi_operand_twins(const eg_tensor *a, const eg_tensor *b) {
     return egi_tensor_is_plain(b) && a->dtype == b->dtype && egi_shape_same(a, b) &&
         a->buffer->backend == b->buffer->backend;
 }
-static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+// Always inlined: gcc inlines no function into one that other options are in force for.
+static inline __attribute__((always_inline)) int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline __attribute__((always_inline)) int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 // The addresses of the operands of the common case: tensors of one shape and dtype. NULL: it is another case; else the
 // first operand.
 static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const char **p) {
@@ -13405,8 +13407,6 @@ static bool egi_launch_run(egi_call *c, egi_kernel_function *launch, const void 
     while (n-- > 0) egi_object_release(&in[n]->object);
     return ok;
 }
-
-static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // ---- THE TEAM. Idea: one team of threads a process, which run parts of a kernel. The caller cuts a kernel's units
 // (rows, blocks of elements) into parts, and the parts into shares, one for each thread. A thread takes the parts of
