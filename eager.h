@@ -60591,8 +60591,6 @@ typedef struct EGI_TN(egi_strip_operands) {
 EGI_AVX2 static inline __attribute__((always_inline)) void EGI_TN(egi_strip_operands_bind)(
     const egi_program *p, const void *const *in, unsigned scalars, EGI_TN(egi_strip_operands) *o) {
     enum { SIZE = (int)sizeof(EGI_T) };
-    typedef EGI_T vec __attribute__((vector_size(32), may_alias));
-    const vec zero = { 0 };
     int used = 0;
     for (int i = 0; i <= p->words; i++)
         for (int q = 0; q <= (p->line[i].act == EGI_DO_select); q++) {
@@ -60606,9 +60604,9 @@ EGI_AVX2 static inline __attribute__((always_inline)) void EGI_TN(egi_strip_oper
             const EGI_T k = constant ? (EGI_T)EGI_CONSTANTS(p)[l->also]
                             : bytes  ? (EGI_T)*(const unsigned char *)o->from[i][q]
                                      : *(const EGI_T *)(const void *)o->from[i][q];
-            const vec z = EGI_SPLAT(k);
-            vec *filled = (vec *)(void *)o->filled[used++];
-            for (int j = 0; j < 8; j++) filled[j] = bytes ? (vec)(z != zero) : z;
+            EGI_T *const filled = o->filled[used++];
+            if (bytes) memset(filled, k != 0 ? 255 : 0, 8 * 32);            // a bool as a mask
+            else for (int j = 0; j < 8 * 32 / SIZE; j++) filled[j] = k;
             o->from[i][q] = (const char *)filled;
             o->unit[i][q] = 0;
         }
