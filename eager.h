@@ -4489,8 +4489,8 @@ extern "C" {
 //   EGI_TERSE   within EGI_FAST, what nearly every program has and what gains nothing from speed: with -Os for size
 //   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's
 //               time
-//   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing): for size
-//               (gcc, clang)
+//   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing, the shapes
+//               of products): for size (gcc, clang)
 // The rest is compiled as the user's flags say (with gcc and any -O but -Os, as -O2 says), and with EAGER_DEBUG all of
 // it is, and with clang's -Os, which makes vectors of loops, too.
 // Asked here, since gcc's pragmas change what the macros say after them.
@@ -6293,7 +6293,7 @@ EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_ELEMENTS)
 #define EGI_IMPLEMENTED_AFTER_ELEMENTS
 
-// ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape after it has a byte count that fits
+// ---- shapes. egi_shape_bytes is the one place that checks dimensions: a shape after it has a byte count that fits
 // into 64 bits, so that products of its dimensions need no further check.
 
 // memset with 0, for structs of 100 to 500 bytes: of those gcc makes one instruction (rep stos), which takes some 30
@@ -6302,7 +6302,7 @@ EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
 #define EGI_ZERO(x) memset(&(x), 0, sizeof (x))
 #else
 #define EGI_ZERO(x) egi_memory_zero(&(x), sizeof (x))
-static inline void egi_memory_zero(void *p, size_t bytes) {
+static inline __attribute__((always_inline)) void egi_memory_zero(void *p, size_t bytes) {
     char *to = (char *)p;
     for (; bytes >= 64; bytes -= 64, to += 64) memset(to, 0, 64);
     memset(to, 0, bytes);
@@ -6630,7 +6630,8 @@ static inline void egi_programs_reach(void) {}
 #endif
 // A contiguous tensor on a backend whose elements are uninitialised, of the dtype of a tensor that is there. The shape
 // has been checked. The caller owns the reference (egi_scope_own gives it to the scope). NULL and an error without
-// memory. `op` must outlive the tensor: it is stored, not copied.
+// memory. `op` must outlive the tensor: it is stored, not copied. `bytes`: as egi_shape_bytes has them, 0 of an empty
+// shape.
 static EGI_NOINLINE eg_tensor *egi_tensor_allocate_bytes(const char *op, eg_backend *backend, eg_dtype dtype,
                                                          const eg_shape *shape, int64_t bytes) {
     eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, bytes);
@@ -13305,10 +13306,12 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 // on their operand's memory instead.
 
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out);
+// What egi_apply returns after an error before anything was made.
 static EGI_COLD bool egi_apply_nothing(const egi_op *op, eg_tensor **out) {
     for (int i = 0; i < op->n_out; i++) out[i] = NULL;
     return false;
 }
+// Room for an op's n operands; the caller frees it (egi_free). NULL with an error without memory.
 static EGI_COLD eg_tensor **egi_apply_list(const egi_op *op, int n) {
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
     if (!list) egi_memory_fail(op->name, n * (int64_t)sizeof *list);
@@ -46514,7 +46517,7 @@ static bool egi_tapes_know(const eg_tape *t, const eg_tensor *x) {
 }
 // 0: no tape records; else 1, plus 2 if one watches variables by itself, plus 4 if a gradient from one may be recorded
 // by another or by itself.
-static int egi_template_kind(void) {
+static int egi_tapes_kind(void) {
     int count = 0, kind = 0;
     for (const eg_tape *t = egi_this.tapes; t && egi_recording(); t = t->outer) {
         if (!egi_tape_records(t)) continue;
@@ -46564,7 +46567,7 @@ static void egi_hidden_tape_look(eg_tape *spy, const egi_op *op, eg_tensor *cons
 // case.
 static bool egi_hidden_tape_begin(egi_hidden_tape *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
                                   eg_tensor *const *given) {
-    const int kind = egi_template_kind();
+    const int kind = egi_tapes_kind();
     egi_template *k = (egi_template *)egi_alloc(sizeof *k);
     memset(h, 0, sizeof *h);
     h->outer = egi_this.tapes;
@@ -47957,7 +47960,7 @@ static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *i
 #else
     *at++ = eg_training();
 #endif
-    *at++ = egi_template_kind();
+    *at++ = egi_tapes_kind();
     *at++ = (int64_t)(intptr_t)egi_backend_here();
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
     *at++ = f->key;
@@ -50087,7 +50090,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
     egi_host_site site = *of;
     const egi_recorder *r = egi_this.observer;
     const bool writes = r && r->check && !r->graph;
-    const int kind = egi_template_kind();
+    const int kind = egi_tapes_kind();
     eg_tensor *own[EGI_HOST_INPUTS], *saved[EG_MAX_SAVED] = { NULL };
     const eg_random_state before = egi_this.random;
     bool ok = true;
@@ -50197,7 +50200,7 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
                             eg_tensor **out, int m) {
     const egi_trace *t = (const egi_trace *)(const void *)r;
     eg_host_call_options o;
-    if (t->inside || n > EGI_HOST_INPUTS || egi_template_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
+    if (t->inside || n > EGI_HOST_INPUTS || egi_tapes_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
     egi_custom_site *c = egi_custom_site_of(t->function, op, attr, n, m);
     if (!c) return egi_memory_fail(op->name, (int64_t)sizeof *c);
     memset(&o, 0, sizeof o);
