@@ -49892,7 +49892,9 @@ static bool egi_host_grad_write(egi_host_tape *k, egi_host_wish *wish, const eg_
         for (int j = 0; j < wish->given; j++) args.in[1 + j] = c->upstream[j];
         for (; i < k->n && wish->count < EGI_MAX_OUT && ok; i++) {
             if (!k->dx[i]) continue;
-            dx[i] = egi_scope_own(egi_tensor_allocate_like("host_call", k->dx[i], (eg_dtype)k->dx[i]->dtype));
+            const eg_shape shape = egi_shape(k->dx[i]);     // its strides may be 0
+            dx[i] = egi_scope_own(egi_tensor_allocate_as("host_call", egi_backend_of(k->dx[i]),
+                                                         (eg_dtype)k->dx[i]->dtype, &shape));
             ok = (args.out[wish->count] = dx[i]) != NULL;
             wish->index[wish->count++] = i;
         }

@@ -156,6 +156,28 @@ TEST(gradients_pass_through_a_differentiable_call) {
     }
     CHECK(!memcmp(values[0], values[1], sizeof values[0]));
 }
+// A gradient that comes back as one row for all is written whole, in the first call as well as in replays.
+static bool one_more(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_add(in[0], 1)) != NULL;
+}
+static bool mean_of_rows(eg_tensor *const *in, eg_tensor **out, void *user) {
+    if (!eg_host_call(one_more, user, in, 1, out, 1, .differentiable = true)) return false;
+    return (out[0] = eg_reduce_mean(out[0], .axes = EG_AXES(0))) != NULL;
+}
+TEST(a_gradient_that_repeats_a_row_passes_through) {
+    eg_function *f = eg_function_new(mean_of_rows, NULL);
+    for (int i = 0; i < 6; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *y;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_square(y)), x), 0, 3, 4, 3, 4);
+    }
+    CHECK_INT(eg_function_counts(f).replays, 2);
+    eg_function_release(f);
+}
 // Six inputs, two of which are variables and one is whole; the call stands under a tape of the caller's.
 static bool sum_function(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
