@@ -36132,6 +36132,7 @@ static void *egi_crew_work(void *p) {
     egi_this.telling = true;
     egi_this.reads = crew->c;
     egi_this.floats = crew->floats;
+    egi_this.paused++;                                        // as where an asking thread runs it itself
     pthread_mutex_lock(&crew->lock);
     for (;;) {
         while (!crew->stop && crew->next == crew->filled) pthread_cond_wait(&crew->work, &crew->lock);
@@ -37434,6 +37435,7 @@ static void *egi_prefetcher_work(void *p) {
     egi_this.telling = true;                                  // no error handler here: errors go to the asking thread
     egi_this.reads = a->c;
     egi_this.floats = a->floats;
+    egi_this.paused++;                                        // as where an asking thread runs it itself
     pthread_mutex_lock(&a->lock);
     for (;;) {
         egi_prefetcher_pause(a);

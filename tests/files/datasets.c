@@ -492,6 +492,32 @@ TEST(map_gives_the_same_random_numbers_on_any_number_of_threads) {
             eg_dataset_release(d);
         }
 }
+// A traced function is called by several threads at once, each element's draws being its own.
+static bool adds_noise(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_add(eg_tanh(in[0]), eg_random_uniform(EG_SHAPE(3)))) != NULL;
+}
+static bool by_a_function(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *x = eg_mul(eg_ones(EG_FLOAT32, EG_SHAPE(3)), eg_cast(in[0], EG_FLOAT32));
+    return eg_function_call((eg_function *)user, &x, 1, out, 1);
+}
+TEST(map_calls_a_traced_function_on_any_number_of_threads) {
+    seen want = {0, {0}, EG_FAILED};
+    for (int threads = 0; threads < 5; threads++) {
+        eg_function *f = eg_function_new(adds_noise, NULL);
+        eg_run_functions_eagerly(threads == 0);
+        eg_dataset *d = eg_dataset_map(numbers(80), by_a_function, f, .seed = 5, .threads = threads);
+        seen s = look(d, 99);
+        eg_run_functions_eagerly(false);
+        CHECK_INT(s.n, 240);
+        if (threads == 0) want = s;
+        CHECK(memcmp(&s, &want, sizeof s) == 0);
+        eg_dataset_release(d);
+        CHECK_INT(eg_function_counts(f).traces, threads > 0);
+        if (threads) CHECK(eg_function_counts(f).replays > 20);
+        eg_function_release(f);
+    }
+}
 TEST(map_is_not_recorded) {
     eg_tensor *w = eg_variable(eg_scalar(2), "w");
     eg_dataset *d = eg_dataset_map(eg_dataset_from_slices(eg_constant(EG_SHAPE(2), 1, 2)), fails_at_17, NULL);

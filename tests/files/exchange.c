@@ -441,6 +441,38 @@ TEST(strides_that_say_nothing) {
     CHECK(eg_data(x) != NULL && eg_size(x) == 0);
 }
 
+// What a traced function captured of it is read at each replay; its body cannot borrow.
+static bool adds_borrowed(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = eg_add(in[0], (eg_tensor *)user)) != NULL;
+}
+static bool borrows(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    return (out[0] = eg_from_dlpack((eg_dlpack *)user)) != NULL;
+}
+TEST(borrowed_data_is_read_at_each_replay) {
+    if (!test_on_host) SKIP("the host lends");
+    float data[2] = {1, 2};
+    int64_t shape[1] = {2};
+    eg_dlpack m = loan(data, 2, 32, shape, NULL, 1);
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+        eg_function *f = eg_function_new(adds_borrowed, eg_from_dlpack(&m));
+        for (int i = 0; i < 12; i++) {
+            data[1] = (float)i;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_TENSOR(y, 0, 2, 1 + i);
+        }
+        CHECK(eg_function_counts(f).replays >= 6);
+        eg_function_release(f);
+    }
+    CHECK_INT(given_back, 1);
+    eg_function *f = eg_function_new(borrows, &m);
+    eg_tensor *y;
+    CHECK_ERROR(eg_function_call(f, NULL, 0, &y, 1), EG_ERROR_STATE, "not in the body of a traced function");
+    CHECK_INT(given_back, 2);
+    eg_function_release(f);
+}
 TEST(loans_that_cannot_be_taken_go_back_at_once) {
     float data[4] = {1, 2, 3, 4};
     int64_t shape[9] = {2, 2, 1, 1, 1, 1, 1, 1, 1}, negative[1] = {-1}, huge[2] = {INT64_MAX, 4},
