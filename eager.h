@@ -43567,6 +43567,7 @@ typedef struct egi_trace_variable {
     eg_tensor *variable;
     int32_t form;
     bool trainable, assigned, made;      // made: by the body
+    bool shares;                 // another variable or a captured tensor has its value, too: one place for all
 } egi_trace_variable;
 // The memory of a replay's temporaries and kernels, used by one replay at a time: a call takes an arena from the
 // function's list and puts it back. All traces of a function share the list, so that it has as many arenas as replays
@@ -43856,7 +43857,7 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     egi_trace_variable *k = &t->variables[t->n_variables];
     k->variable = v;
     k->trainable = (v->flags & EGI_TRAINABLE) != 0;
-    k->assigned = k->made = false;
+    k->assigned = k->made = k->shares = false;
     for (int64_t i = 0; i < t->n_changed; i++)
         if (t->changed[i].variable == v) t->changed[i].used = true;
     if ((k->form = egi_trace_operand(t, v)) < 0) return NULL;
@@ -43880,8 +43881,7 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
     if (t->operands[k->form].place != at)
         egi_trace_refuse(t, false, "the function of an eg_host_call assigns to variable %.60s", eg_name_of(x));
     if (p->kind == EGI_AT_CONSTANT) { p->kind = EGI_AT_VARIABLE; p->variable = x; }
-    else if (p->kind == EGI_AT_VARIABLE && p->variable != x)
-        egi_trace_refuse(t, true, "two variables share their values");
+    else if (p->kind == EGI_AT_VARIABLE && p->variable != x) k->shares = true;
 }
 
 // ---- writing the list
@@ -44133,11 +44133,20 @@ static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     return true;
 }
 // The observer of assignments. An update in place is no line here: the kernel that wrote the variable's memory is one.
+// Nor is the assignment of what v has already; where it has that from another variable or a tensor, the two are told
+// apart before the next run (egi_trace_end_shared).
 static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     egi_trace *t = (egi_trace *)r;
     if (v->flags & EGI_WIDENS && v->size != x->size) { egi_trace_refuse(t, true, "a metric takes its width"); return; }
     if (x->flags & EGI_VARIABLE) egi_trace_seen(t, x);
-    if (v->buffer == x->buffer) { egi_trace_seen(t, v); return; }        // it was written in place
+    if (v->buffer == x->buffer) {
+        egi_trace_seen(t, v);
+        const int32_t at = egi_trace_find(t, v->buffer);
+        if (at < 0 || t->places[at].written || x == v || t->failed) return;
+        (void)egi_trace_uses(t, x, false);
+        t->assigns = egi_trace_variable_of(t, v)->assigned = true;
+        return;
+    }
     egi_trace_variable *k = egi_trace_variable_of(t, v);
     if (!k) return;
     // Its former value gets a place, so that another variable's place is not taken for it.
@@ -44589,16 +44598,8 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
-// Whether an outer call, whose eg_host_call leads here, runs a list that uses the variable.
-static bool egi_trace_outer_uses(const eg_tensor *v) {
-    for (const egi_function_call *c = egi_this.functions; c; c = c->outer)
-        for (int64_t k = 0; c->trace && k < c->trace->n_variables; k++)
-            if (c->trace->variables[k].variable == v) return true;
-    return false;
-}
-// Gives variables memory that nobody else holds, such as a reader of their values: those that the list changes or its
-// body made, and those whose values another tensor or variable that the body reads has, too, unless an outer list uses
-// them. What else is only read stays where it is, since another thread may be reading it.
+// Gives variables that the list changes, or its body made, memory that nobody else holds, such as a reader of their
+// values. What is only read stays where it is, since another thread may be reading it.
 static void egi_trace_unshare(const egi_trace *t) {
     for (int64_t k = 0; k < t->n_variables && t->assigns; k++) {
         const egi_trace_variable *own = &t->variables[k];
@@ -44606,34 +44607,43 @@ static void egi_trace_unshare(const egi_trace *t) {
     }
     for (int64_t i = 0; i < t->n_places && t->assigns; i++) {
         const egi_place *p = &t->places[i];
-        if (p->kind == EGI_AT_VARIABLE && (p->written || p->alias) && !egi_variable_is_alone(p->variable))
+        if (p->kind == EGI_AT_VARIABLE && p->written && !egi_variable_is_alone(p->variable))
             egi_variable_unshare(p->variable);
     }
-    for (int64_t k = 0; k < t->n_variables && t->assigns; k++) {            // what still shares is only read
-        eg_tensor *v = t->variables[k].variable;
-        if (egi_variable_is_alone(v)) continue;
-        bool parts = false;
-        for (int64_t i = 0; i < t->n_variables && !parts; i++)
-            parts = i != k && t->variables[i].variable->buffer == v->buffer;
-        for (int64_t i = 0; i < t->n_places && !parts; i++)
-            parts = t->places[i].kind == EGI_AT_CONSTANT && t->places[i].buffer == v->buffer;
-        if (parts && !egi_trace_outer_uses(v)) egi_variable_unshare(v);
-    }
 }
-// Whether the list changes the variable whose value a place is.
+// Whether the list changes a variable whose value a place is.
 static bool egi_trace_changes(const egi_trace *t, const egi_place *p) {
     for (int64_t k = 0; k < t->n_variables; k++)
-        if (t->variables[k].variable == p->variable && t->variables[k].assigned) return true;
+        if (t->variables[k].assigned && &t->places[t->operands[t->variables[k].form].place] == p) return true;
     return p->written;
+}
+// Lets one place serve several variables, which are only read and share their values, or a variable and a captured
+// tensor: then it is that tensor. Each call asks whether they share them still (egi_trace_holds).
+static bool egi_trace_end_shared(egi_trace *t, egi_place *p, bool more) {
+    bool shared = p->alias;
+    for (int64_t k = 0; k < t->n_variables; k++) {
+        egi_trace_variable *v = &t->variables[k];
+        if (&t->places[t->operands[v->form].place] != p) continue;
+        v->shares = v->shares || p->alias;
+        shared = shared || v->shares;
+    }
+    if (!shared) return false;
+    if (egi_trace_changes(t, p))
+        egi_trace_refuse(t, true, "another tensor or variable that the body uses shares the values of %.60s, and one "
+                         "of them is assigned", eg_name_of(p->variable));
+    else if (p->alias) {
+        p->kind = EGI_AT_CONSTANT;
+        p->outside = more;
+        p->variable = NULL;
+    }
+    return true;
 }
 static bool egi_tapes_hold(const egi_place *p);
 // A variable that the body only reads may be read by others, too, such as tapes of other threads. Where a tape holds
 // the values that the body replaces, the list would be another one than without that tape, which writes in place.
-static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) {
-    if (p->alias)
-        egi_trace_refuse(t, true, "the body reads another tensor that shares the values of %.60s",
-                         eg_name_of(p->variable));
-    else if (more && egi_trace_changes(t, p)) {
+static void egi_trace_end_variable(egi_trace *t, egi_place *p, bool more) {
+    if (egi_trace_end_shared(t, p, more)) return;
+    if (more && egi_trace_changes(t, p)) {
         egi_trace_refuse(t, true, "another tensor, variable or tape holds the values of %.60s, which the body assigns",
                          eg_name_of(p->variable));
         t->contended = true;
@@ -48032,6 +48042,11 @@ static void egi_signature_explain_nearest(const eg_function *f, const egi_trace 
     }
     if (nearest) egi_signature_explain(nearest->signature, t->signature, text, room);
 }
+// Whether a variable still has the value of the place that serves others, too.
+static bool egi_trace_shares(const egi_trace *t, const eg_tensor *v, int32_t place) {
+    const egi_place *p = &t->places[place];
+    return v->buffer == (p->kind == EGI_AT_VARIABLE ? p->variable->buffer : p->buffer);
+}
 // Whether the variables and tensors captured by a trace are still those it was written for; if not, `text` says what
 // changed.
 static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
@@ -48042,9 +48057,11 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
                     ((v->flags & EGI_TRAINABLE) != 0) == t->variables[i].trainable;
         for (int k = 0; k < v->rank && same; k++) same = v->dims[k] == o->dims[k];
         const bool held = egi_object_takeable(&v->object, 1);
-        if (same && held) continue;
-        snprintf(text, room, held ? "variable %.100s has another shape or device, or may be trained now or no longer"
-                                  : "variable %.100s was released by its owner", v->name ? v->name : v->op);
+        if (same && held && (!t->variables[i].shares || egi_trace_shares(t, v, o->place))) continue;
+        snprintf(text, room, !held ? "variable %.100s was released by its owner"
+                             : same ? "variable %.100s no longer shares its values with another variable or tensor"
+                             : "variable %.100s has another shape or device, or may be trained now or no longer",
+                 v->name ? v->name : v->op);
         return false;
     }
     for (int64_t i = 0; i < t->n_places; i++) {
@@ -48905,7 +48922,17 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
-// The same where no other thread runs the functions that are a part of the list.
+// Whether a recheck says nothing about the body, since others held variables' values and gave no list, or since
+// variables share their values now that had their own when the former list was written: that list is gone then.
+static bool egi_function_may_wait(const eg_function *f, const egi_trace *old, egi_trace **t) {
+    bool shares = false;
+    for (int64_t i = 0; *t && i < (*t)->n_variables; i++) shares = shares || (*t)->variables[i].shares;
+    if (!shares || egi_trace_differs(old, *t) == -1) return !*t && f->contended;
+    egi_trace_release(*t);
+    *t = NULL;
+    return true;
+}
+// egi_trace_unshare, where no other thread runs the functions that are a part of the list.
 static void egi_trace_unshare_alone(const egi_trace *t) {
     egi_lock();
     const bool alone = !egi_trace_is_taken(t);
@@ -48949,7 +48976,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     egi_unlock();
     // Unshares assigned variables, as a replay does; otherwise a reader of the values, such as a callback that keeps
     // the best ones, would end the trace. While other threads are at work, a body that assigns will fail.
-    if (alone && f->refused) egi_trace_unshare_alone(f->refused);
+    if (alone && f->refused && egi_signatures_equal(f->refused, signature, size)) egi_trace_unshare_alone(f->refused);
     if (alone) egi_function_unshare(f, signature, size);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call, &counted), same = true;
@@ -48962,7 +48989,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
         egi_function_put_off(f, old);
         old = other = egi_function_of_path(f, signature, size, t);
     }
-    if (ok && old && !t && f->contended) egi_function_put_off(f, old);
+    if (ok && old && egi_function_may_wait(f, old, &t)) egi_function_put_off(f, old);
     else if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
         egi_lock();

@@ -1011,16 +1011,19 @@ TEST(what_readers_hold_does_not_end_tracing) {
     for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
     eg_release(r.w);
 }
-// What a body only reads stays where it is, also where it assigns to something else and is compared again and again.
+// What a body only reads stays where it is, also where it assigns to something else and is compared again and again,
+// and where two variables that it reads share their values.
 static bool counts_and_shifts(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *const *v = (eg_tensor *const *)user;
     eg_assign_add(v[1], 1);
-    return (out[0] = eg_matmul(in[0], v[0])) != NULL;
+    return (out[0] = eg_matmul(eg_matmul(in[0], v[0]), v[3])) != NULL;
 }
-TEST(what_a_body_only_reads_is_read_by_others) {
+static void read_by_others(bool shares) {
     EG_SCOPE;
     reader r = { eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w"), false };
-    eg_tensor *v[] = { r.w, eg_variable(eg_scalar(0), "count"), eg_variable(eg_scalar(0), "other") };
+    eg_tensor *v[] = { r.w, eg_variable(eg_scalar(0), "count"), eg_variable(eg_scalar(0), "other"),
+                       eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(4, 4)), "copy") };
+    if (shares) eg_assign(v[3], v[0]);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
     eg_function *f = eg_function_new(counts_and_shifts, v);
     pthread_t thread[2];
@@ -1036,7 +1039,10 @@ TEST(what_a_body_only_reads_is_read_by_others) {
     CHECK_STR(eg_function_reason(f), NULL);
     CHECK_INT(eg_function_counts(f).traces, 1);
     eg_function_release(f);
-    for (int i = 0; i < 3; i++) eg_release(v[i]);
+    for (int i = 0; i < 4; i++) eg_release(v[i]);
+}
+TEST(what_a_body_only_reads_is_read_by_others) {
+    for (int shares = 0; shares < 2; shares++) read_by_others(shares);
 }
 // The same where that thread made the variable, after the body's variables got their ids, and holds its values.
 typedef struct stepper { eg_optimizer *opt; eg_tensor *v; reader r; } stepper;
