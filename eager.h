@@ -48912,13 +48912,13 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     egi_trace_release(gone);
     return line < 0;
 }
-// Ends a recheck in which the body took another path than the trace: the next recheck comes later. If a setter has been
-// called since the trace was last compared, the trace is dropped.
-static void egi_function_put_off(eg_function *f, egi_trace *old) {
+// Ends a recheck in which nothing was compared: the next recheck comes later. If a setter has been called since the
+// trace was last compared, the trace is dropped and, with `all`, so is what was derived from it.
+static void egi_function_put_off(eg_function *f, egi_trace *old, bool all) {
     egi_lock();
     old->check = old->calls * 2 - 1;
     const bool set = old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-    egi_trace *gone = set ? egi_function_take_out(f, old) : NULL;
+    egi_trace *gone = !set ? NULL : all ? egi_function_forget(f, old) : egi_function_take_out(f, old);
     egi_unlock();
     egi_trace_release(gone);
 }
@@ -48986,10 +48986,10 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     egi_trace *other = NULL;
     if (ok && old && t && egi_trace_differs(old, t) == EGI_OTHER_WAY) {     // to compare with: another list, or none
         snprintf(explanation, room, "eg_cond or eg_while went another way");
-        egi_function_put_off(f, old);
+        egi_function_put_off(f, old, false);
         old = other = egi_function_of_path(f, signature, size, t);
     }
-    if (ok && old && egi_function_may_wait(f, old, &t)) egi_function_put_off(f, old);
+    if (ok && old && egi_function_may_wait(f, old, &t)) egi_function_put_off(f, old, true);
     else if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
         egi_lock();

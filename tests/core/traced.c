@@ -2354,6 +2354,29 @@ TEST(what_shares_values_and_is_only_read_stays_traced) {
         for (int i = 0; i < 3; i++) eg_release(s.v[i]);
     }
 }
+// Where they begin to share them and a setter was called, lists of known lengths are written anew, too.
+TEST(what_shares_values_later_is_traced_again_at_all_lengths) {
+    sharing s = { { NULL }, NULL, true };
+    for (int i = 0; i < 3; i++) s.v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i + 1), "v");
+    eg_function *f = eg_function_new(reads_then_assigns, &s);
+    int64_t replays = 0;
+    for (int i = 0; i < 120; i++) {
+        EG_SCOPE;
+        if (i == 60) {
+            replays = eg_function_counts(f).replays;
+            CHECK(eg_function_counts(f).derived > 0);
+            eg_assign(s.v[1], s.v[0]);
+            eg_set_trainable(s.v[2], false);
+        }
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2 + i % 4, 2), i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(eg_index(eg_index(y, 1), 1)), i + (i < 60 ? 2 : 1), 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays >= replays + 30);
+    eg_function_release(f);
+    for (int i = 0; i < 3; i++) eg_release(s.v[i]);
+}
 // An assignment of what a variable has already, on one of two ways, is a line of the list all the same.
 static bool assigns_and_branches(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *const *v = (eg_tensor *const *)user;
