@@ -2378,30 +2378,58 @@ TEST(what_shares_values_later_is_traced_again_at_all_lengths) {
     for (int i = 0; i < 3; i++) eg_release(s.v[i]);
 }
 // An assignment of what a variable has already, on one of two ways, is a line of the list all the same.
-static bool assigns_and_branches(eg_tensor *const *in, eg_tensor **out, void *user) {
+static bool takes_the_first(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *const *v = (eg_tensor *const *)user;
-    eg_tensor *y;
-    if (!eg_assign(v[1], v[0])) return false;
-    if (!eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), halved, squared, NULL, in, 1, &y, 1)) return false;
-    return (out[0] = eg_mul(y, v[1])) != NULL;
+    return eg_assign(v[1], v[0]) && (out[0] = eg_mul(in[0], v[1])) != NULL;
 }
-TEST(an_assignment_of_the_same_values_is_replayed) {
-    eg_tensor *v[2], *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+static bool takes_the_input(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *const *v = (eg_tensor *const *)user;
+    return eg_assign(v[1], in[0]) && (out[0] = eg_mul(in[0], v[1])) != NULL;
+}
+static bool takes_either(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), takes_the_first, takes_the_input, user, in, 1, out, 1);
+}
+TEST(an_assignment_of_the_same_values_is_a_line) {
+    eg_tensor *v[2], *y;
     for (int i = 0; i < 2; i++) v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i + 2), "v");
-    eg_assign(v[1], v[0]);
-    eg_function *f = eg_function_new(assigns_and_branches, v);
-    for (int i = 0; i < 40; i++) {
+    eg_function *f = eg_function_new(takes_either, v);
+    for (int i = 0; i < 60; i++) {
         EG_SCOPE;
-        eg_tensor *signed_x = eg_mul(x, i % 2 ? -1 : 1);
-        if (i % 5 >= 2) eg_assign(v[1], 7);
-        CHECK(eg_function_call(f, &signed_x, 1, &y, 1));
-        CHECK_TENSOR(y, 0, i % 2 ? 2 : 1, i % 2 ? 2 : 1);
-        CHECK_TENSOR(v[1], 0, 2, 2);
+        const double x = i % 3 == 1 ? -3 : 3, taken = x > 0 ? 2 : x;
+        eg_tensor *in = eg_full(EG_FLOAT32, EG_SHAPE(2), x);
+        if (i % 4 != 3) eg_assign(v[1], v[0]);
+        CHECK(eg_function_call(f, &in, 1, &y, 1));
+        CHECK_TENSOR(y, 0, x * taken, x * taken);
+        CHECK_TENSOR(v[1], 0, taken, taken);
     }
     CHECK_STR(eg_function_reason(f), NULL);
-    CHECK(eg_function_counts(f).replays >= 20);
+    CHECK(eg_function_counts(f).replays >= 30);
     eg_function_release(f);
     for (int i = 0; i < 2; i++) eg_release(v[i]);
+}
+// A captured tensor that a variable shares, which only one of two ways reads.
+static bool adds_the_variable(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = eg_add(in[0], ((const sharing *)user)->v[0])) != NULL;
+}
+static bool captures_and_branches(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y = eg_mul(in[0], ((const sharing *)user)->captured);
+    return eg_cond(eg_greater(eg_reduce_sum(y), 0), halved, adds_the_variable, user, &y, 1, out, 1);
+}
+TEST(what_shares_a_captured_tensor_on_one_way_is_no_difference) {
+    sharing s = { { eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), 2), "v") }, NULL, true };
+    s.captured = eg_read(s.v[0]);
+    eg_function *f = eg_function_new(captures_and_branches, &s);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        const double x = i % 2 ? -3 : 3, y = x > 0 ? x : 2 * x + 2;
+        eg_tensor *in = eg_full(EG_FLOAT32, EG_SHAPE(2), x), *out;
+        CHECK(eg_function_call(f, &in, 1, &out, 1));
+        CHECK_TENSOR(out, 0, y, y);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK_INT(eg_function_counts(f).traces, 2);
+    eg_function_release(f);
+    eg_release(s.v[0]);
 }
 // What C gets for a body is an input: lent memory, an iterator's next element.
 typedef struct getter { eg_iterator *it; float *lent; } getter;
