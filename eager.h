@@ -48976,7 +48976,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     egi_unlock();
     // Unshares assigned variables, as a replay does; otherwise a reader of the values, such as a callback that keeps
     // the best ones, would end the trace. While other threads are at work, a body that assigns will fail.
-    if (alone && f->refused && egi_signatures_equal(f->refused, signature, size)) egi_trace_unshare_alone(f->refused);
+    if (alone && f->refused) egi_trace_unshare_alone(f->refused);
     if (alone) egi_function_unshare(f, signature, size);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call, &counted), same = true;
