@@ -10072,11 +10072,13 @@ EGI_EVERYWHERE int egi_below(float x, float c) { return egi_bits_float(egi_bits_
 EGI_EVERYWHERE int egi_below(float x, float c) { return x < c; }
 #define EGI_ORDERED(a, b)
 #endif
-// |x|, but at most `most`, which it is of NaN, too: by bits, since positive floats are in the order of their bits.
-EGI_EVERYWHERE float egi_magnitude(float x, float most) {
-    const int32_t a = (int32_t)(egi_bits_of(x) & 0x7fffffffu), m = (int32_t)egi_bits_of(most);
+// x, but at most `most`, which is positive: by bits, since positive floats are in the order of their bits. Of NaN it is
+// `most`, or NaN where the sign is set. And |x|, likewise, which of NaN is `most`.
+EGI_EVERYWHERE float egi_at_most(float x, float most) {
+    const int32_t a = (int32_t)egi_bits_of(x), m = (int32_t)egi_bits_of(most);
     return egi_bits_float((uint32_t)(a < m ? a : m));
 }
+EGI_EVERYWHERE float egi_magnitude(float x, float most) { return egi_at_most(fabsf(x), most); }
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) {
     const uint64_t mask = 0 - (uint64_t)condition;
     return egi_bits64_double((egi_bits64_of(a) & mask) | (egi_bits64_of(b) & ~mask));
@@ -10119,7 +10121,6 @@ EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
 #if defined(__CUDACC__) || defined(CUDA_HOST_MATH)
 #define egi_expf expf
 #define egi_exp_as(fused, x) ((void)(fused), expf(x))
-#define egi_exp_within(fused, x) ((void)(fused), expf(x))
 #define egi_exp_below(fused, x) ((void)(fused), expf(x))
 #define egi_bell(fused, c) (expf(-0.5f * ((c) * (c))) * (1.0f - 0.5f * egi_square_lost(fused, c, (c) * (c))))
 #define egi_log1p_of_share(fused, t) ((void)(fused), log1pf(t))
@@ -10145,12 +10146,18 @@ EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
 #define egi_erfcf erfcf
 #else
 #define EGI_ROUNDER 12582912.0f
-// n whole, -126 to 127
-EGI_EVERYWHERE float egi_two_to(float n) { return egi_bits_float((egi_bits_of(n + EGI_ROUNDER) + 127u) << 23); }
-EGI_EVERYWHERE float egi_exp_split(int fused, float x, float *r) {          // returns n
-    const float n = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER) - EGI_ROUNDER;
-    *r = egi_fma(fused, n, -1.42860677e-6f, egi_fma(fused, n, -0.693145752f, x));
-    return n;
+// x / ln 2 rounded to a whole number n, in a float whose low bits hold n + 254; and r, where x = n ln 2 + r.
+#define EGI_EXP_ROUNDER (EGI_ROUNDER + 254.0f)
+EGI_EVERYWHERE float egi_exp_shifted(int fused, float x) { return egi_fma(fused, x, 1.44269504f, EGI_EXP_ROUNDER); }
+EGI_EVERYWHERE float egi_exp_split(int fused, float x, float shifted) {         // returns r
+    const float n = shifted - EGI_EXP_ROUNDER;
+    return egi_fma(fused, n, -1.42860677e-6f, egi_fma(fused, n, -0.693145752f, x));
+}
+// 2^n, where -126 <= n <= 127; and in two factors, where n may be -250 to 128: the first is 2^floor(n / 2).
+EGI_EVERYWHERE float egi_two_to(float shifted) { return egi_bits_float((egi_bits_of(shifted) - 127u) << 23); }
+EGI_EVERYWHERE float egi_two_to_first(float shifted) { return egi_bits_float(egi_bits_of(shifted) >> 1 << 23); }
+EGI_EVERYWHERE float egi_two_to_second(float shifted) {
+    return egi_bits_float((egi_bits_of(shifted) - (egi_bits_of(shifted) >> 1)) << 23);
 }
 EGI_EVERYWHERE float egi_exp_rest(int fused, float r) {          // (exp(r) - 1 - r) / r^2, |r| <= ln 2 / 2
     float p = egi_fma(fused, r, 0.001395297f, 0.0083703212f);
@@ -10161,62 +10168,54 @@ EGI_EVERYWHERE float egi_exp_rest(int fused, float r) {          // (exp(r) - 1 
 EGI_EVERYWHERE float egi_expm1_near_0(int fused, float r) {      // |r| <= ln 2 / 2
     return egi_fma(fused, r * r, egi_exp_rest(fused, r), r);
 }
-// exp(r) - 1 for x = n ln 2 + r; n stands in the low bits of *shifted.
+// exp(r) - 1 for that r, to more digits than egi_expm1_near_0 has.
 // Without -O gcc would call these two, and they would call fmaf: softmax would take fifty times as long.
 #if defined(__clang__) || defined(EGI_FOR_SPEED) || defined(EGI_FOR_SIZE)
 #define EGI_INLINED
 #else
 #define EGI_INLINED __attribute__((always_inline))
 #endif
-EGI_INLINED EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float *shifted) {
-    *shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER);
-    const float n = *shifted - EGI_ROUNDER, high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
+EGI_INLINED EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float shifted) {
+    const float n = shifted - EGI_EXP_ROUNDER, high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
                 r = egi_fma(fused, n, -1.42860677e-6f, high);
     return high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low);
 }
 // (e + 1) 2^n for -151 <= n <= 62, by a factor of 2^(n + 64), which is always normal, and one of 2^-64.
 EGI_EVERYWHERE float egi_exp_scaled(int fused, float e, float shifted) {
-    const float power = egi_bits_float((egi_bits_of(shifted) + (127u + 64u)) << 23);
+    const float power = egi_bits_float((egi_bits_of(shifted) - 63u) << 23);
     return egi_fma(fused, e, power, power) * 5.42101086e-20f;
 }
 EGI_INLINED EGI_EVERYWHERE float egi_exp_below(int fused, float x) {     // -104 <= x <= 43, or NaN; of others, anything
-    float shifted;
-    const float e = egi_exp_fraction(fused, x, &shifted);
-    return egi_exp_scaled(fused, e, shifted);
+    const float shifted = egi_exp_shifted(fused, x);
+    return egi_exp_scaled(fused, egi_exp_fraction(fused, x, shifted), shifted);
 }
-EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <= 89, or NaN
-    float shifted;
-    const float e = egi_exp_fraction(fused, x, &shifted);
-    // 2^n in two steps, since alone it may be no float
-    const uint32_t whole = egi_bits_of(shifted) << 23, half = (uint32_t)((int32_t)whole >> 1) & 0xff800000u;
-    const float first = egi_bits_float(half + 0x3f800000u);
-    return egi_fma(fused, e, first, first) * egi_bits_float(whole - half + 0x3f800000u);
-}
+// 2^n in two steps, since alone it may be no float. Above 89 n stays 128 while r grows, and the result is infinity;
+// below -104 the result is any number, for which 0 is chosen at the end, so that the comparison is made meanwhile.
 EGI_EVERYWHERE float egi_exp_as(int fused, float x) {
-    const float c = egi_choosef(egi_below(x, -104.0f), -104.0f, x);
-    return egi_exp_within(fused, egi_choosef(c > 89.0f, 89.0f, c));
+    const float shifted = egi_at_most(egi_exp_shifted(fused, x), EGI_EXP_ROUNDER + 128.0f),
+                e = egi_exp_fraction(fused, x, shifted), first = egi_two_to_first(shifted);
+    const float y = egi_fma(fused, e, first, first) * egi_two_to_second(shifted);
+    return egi_choosef(egi_below(x, -104.0f), 0.0f, y);
 }
 // exp(-c^2 / 2) for 0 <= c <= 14.42, or NaN. The rounding of c^2 is made good in the exponential's low part.
 EGI_EVERYWHERE float egi_bell(int fused, float c) {
-    const float p = c * c, x = -0.5f * p, shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER),
-                n = shifted - EGI_ROUNDER;
+    const float p = c * c, x = -0.5f * p, shifted = egi_exp_shifted(fused, x), n = shifted - EGI_EXP_ROUNDER;
     const float high = egi_fma(fused, n, -0.693145752f, x),
                 low = egi_fma(fused, n, -1.42860677e-6f, -0.5f * egi_square_lost(fused, c, p)), r = high + low;
     return egi_exp_scaled(fused, high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low), shifted);
 }
-EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {
-    float r, c = egi_choosef(egi_below(x, -18.0f), -18.0f, x);
-    c = egi_choosef(c > 89.0f, 89.0f, c);
-    const float n = egi_exp_split(fused, c, &r), half = egi_fma(fused, n, 0.5f, EGI_ROUNDER) - EGI_ROUNDER;
-    const float first = egi_two_to(half), second = egi_two_to(n - half);
-    return copysignf(egi_fma(fused, egi_expm1_near_0(fused, r), first, first - 1.0f / second) * second, x);
+EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {          // -1 below -18; above 89 as exp
+    const float shifted = egi_at_most(egi_exp_shifted(fused, x), EGI_EXP_ROUNDER + 128.0f),
+                r = egi_exp_split(fused, x, shifted), first = egi_two_to_first(shifted),
+                second = egi_two_to_second(shifted), inverse = egi_bits_float((254u << 23) - egi_bits_of(second));
+    const float y = egi_fma(fused, egi_expm1_near_0(fused, r), first, first - inverse) * second;
+    return copysignf(egi_choosef(egi_below(x, -18.0f), 1.0f, y), x);
 }
-EGI_EVERYWHERE float egi_tanh_as(int fused, float x) {           // e / (e + 2) with e = exp(2|x|) - 1
-    const float a = fabsf(x);
-    float r;
-    const float n = egi_exp_split(fused, egi_choosef(a > 10.0f, 20.0f, a + a), &r), power = egi_two_to(n);
-    const float e = egi_fma(fused, egi_expm1_near_0(fused, r), power, power - 1.0f);
-    return copysignf(e / (e + 2.0f), x);
+EGI_EVERYWHERE float egi_tanh_as(int fused, float x) {           // e / (e + 2) with e = exp(2|x|) - 1; 1 from 10 on
+    const float a = fabsf(x), shifted = egi_fma(fused, a, 2.0f * 1.44269504f, EGI_EXP_ROUNDER),
+                r = egi_exp_split(fused, a + a, shifted), power = egi_two_to(shifted),
+                e = egi_fma(fused, egi_expm1_near_0(fused, r), power, power - 1.0f);
+    return copysignf(egi_choosef(a > 10.0f, 1.0f, e / (e + 2.0f)), x);
 }
 // (log(1 + f) - f) / f^2, where 1 + f is from sqrt(1/2) to sqrt(2)
 EGI_EVERYWHERE float egi_log_rest(int fused, float f) {
@@ -10268,7 +10267,7 @@ EGI_EVERYWHERE float egi_erf_as(int fused, float x) {            // a polynomial
     p = egi_fma(fused, c, p, -0.63326263f);
     p = egi_fma(fused, c, p, -1.1295568f);
     p = egi_fma(fused, c, p, 0.00018344473f);
-    return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(fused, a), 1.0f - egi_exp_within(fused, p)), x);
+    return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(fused, a), 1.0f - egi_exp_below(fused, p)), x);
 }
 EGI_FAMILIES(exp) EGI_FAMILIES(expm1) EGI_FAMILIES(tanh) EGI_FAMILIES(log) EGI_FAMILIES(log1p) EGI_FAMILIES(erf)
 // The double cores of functions that would lose digits in float32: what they return is good to 2^-37 or so, and a float
@@ -10552,7 +10551,7 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
-    const float a = fabsf(x), e = egi_exp_below(fused, -egi_choosef(a > 104.0f, 104.0f, a)),
+    const float a = fabsf(x), e = egi_choosef(a > 104.0f, 0.0f, egi_exp_below(fused, -a)),
                 y = egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
     return egi_choosef(x < -0.7f, egi_fma(fused, -e, y, e), y);  // e - e^2 / (1 + e) loses less there
 }
@@ -10582,7 +10581,7 @@ EGI_EVERYWHERE float egi_gelu_slope_as(int fused, float x) {
     return egi_fma(fused, copysignf(0.398942280f * c, x), bell, phi) + (x - x);             // NaN of infinity and NaN
 }
 EGI_EVERYWHERE float egi_softplus_as(int fused, float x) {       // max(x, 0) + log(1 + t), where t = exp(-|x|) <= 1
-    const float a = fabsf(x), t = egi_exp_below(fused, -egi_choosef(a > 104.0f, 104.0f, a));
+    const float a = fabsf(x), t = egi_choosef(a > 104.0f, 0.0f, egi_exp_below(fused, -a));
     return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1p_of_share(fused, t);
 }
 // x sigmoid(x), and its slope s (1 + x (1 - s)) with s = sigmoid(x).
