@@ -23449,7 +23449,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] &&
                     egi_dtype_is_float(egi_tape_form(t, line->slots[i])->dtype);
     }
-    memset(&c, 0, sizeof c);
+    EGI_ZERO(c);
     c.n_inputs = line->n;
     c.n_outputs = line->n_out;
     eg_tensor **saved = egi_line_saved(line);
