@@ -12682,6 +12682,7 @@ static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *con
     for (int i = 0; i < n; i++) args.in[i] = in[i];
     return egi_launch_elementwise(out->buffer->backend, &args);
 }
+EGI_FAST
 // Whether one of n divisors is 0.
 static bool egi_divisor_has_zero_i32(int64_t n, const int32_t *x) {
     enum { STEP = 64 };                         // a loop that compilers turn into vectors; each step may leave
@@ -12694,6 +12695,11 @@ static bool egi_divisor_has_zero_i32(int64_t n, const int32_t *x) {
     while (i < n && x[i] != 0) i++;
     return i < n;
 }
+static bool egi_divisor_has_zero_i64(int64_t n, const int64_t *x) {
+    int64_t i = 0;
+    while (i < n && x[i] != 0) i++;
+    return i < n;
+}
 // The same for any tensor of integers, which is read to the host; false with an error where that fails.
 static bool egi_divisor_has_zero(const eg_tensor *x) {
     if (!egi_dtypes_reached) return false;                  // x is an integer's: this leaves the rest out
@@ -12703,13 +12709,12 @@ static bool egi_divisor_has_zero(const eg_tensor *x) {
     bool zero = false;
     if (p && x->dtype == EG_INT32) zero = egi_divisor_has_zero_i32(x->size, (const int32_t *)(const void *)p);
     else if (p && x->dtype == EG_UINT8) zero = memchr(p, 0, (size_t)x->size) != NULL;
-    else
-        for (int64_t i = 0; p && i < x->size && !zero; i++)
-            zero = egi_dtype_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
+    else if (p) zero = egi_divisor_has_zero_i64(x->size, (const int64_t *)(const void *)p);
     if (c) egi_object_release(&c->object);
     eg_scope_end(scope);
     return zero;
 }
+EGI_AS_TOLD
 static bool egi_divisor_check(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     (void)b;
@@ -15855,19 +15860,33 @@ static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
     return egi_isa_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
 }
 #endif
+// Whether a program is faster in strips, with AVX2. float32 has a larger interpreter: strips pay only for results that
+// are written around the cache.
+static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
+    const int64_t bytes = n * egi_dtypes[dtype].size;
+    if (!EGI_WIDE_PROGRAMS || !p->words) return false;
+    if (dtype > EG_FLOAT64) return bytes >= 32;
+    return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
+}
 #if EGI_WIDE_PROGRAMS
-// The interpreter with AVX2 or AVX-512 for 16 elements of float32 or more.
+// The interpreter with AVX2 or AVX-512, or the strips, for 16 elements of float32 or more. Where the processor has
+// AVX-512, the interpreter with AVX-512 is faster than strips, but for two kinds of programs: those whose results are
+// bools, and those of one word. Of the latter, roots and quotients with a number go there nevertheless, if a whole
+// strip is computed, since they take longer than reading and writing.
 static inline egi_program_runner *egi_program_runner_wide(const egi_program *p, int64_t n) {
-    (void)p;
     if (n < 64) return egi_run_avx2_f32_some;
+    const bool strips = egi_strip_pays(p, EG_FLOAT32, n);
 #if EGI_PROGRAMS_512
-    if (egi_program_takes_512(p, n)) return egi_run_avx512_f32;
+    const int act = p->line[1].act;
+    const bool divides = act == EGI_DO_sqrt || act == EGI_DO_div_k || act == EGI_DO_rdiv_k;
+    if ((!strips || (!(p->bytes & 1) && (p->words > 1 || (divides && n * 4 >= EGI_STRIP)))) &&
+        egi_program_takes_512(p, n)) return egi_run_avx512_f32;
 #endif
-    return egi_run_avx2_f32;
+    return strips ? egi_run_strips_avx2_f32 : egi_run_avx2_f32;
 }
 #endif
 #if EGI_WIDE_PROGRAMS && defined(EGI_FOR_SIZE)
-// For size, a program of one file has these 20 KB only if one of its functions calls egi_programs_reach: what keeps the
+// For size, a program of one file has these 23 KB only if one of its functions calls egi_programs_reach: what keeps the
 // pointer in the section is that function's empty asm. The first pointer, NULL, is always there, as in EGI_LIST.
 typedef egi_program_runner *egi_program_chooser(const egi_program *p, int64_t n);
 #if defined(EAGER_STATIC) && defined(__ELF__)
@@ -15895,10 +15914,14 @@ static void egi_programs_reach(void) {}
 #elif defined(EAGER_STATIC) && defined(EGI_FOR_SIZE)
 static void egi_programs_reach(void) {}
 #endif
-// For few elements, an interpreter with fewer vectors, so that little is computed in vain.
+// The interpreter, or the strips, for n elements. For few elements, an interpreter with fewer vectors, so that little
+// is computed in vain.
 EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
     (void)p, (void)n;
-    if (dtype != EG_FLOAT32) return wide ? egi_interpreters_get(dtype)->wide : egi_interpreters_get(dtype)->few;
+    if (egi_bools_reached && dtype != EG_FLOAT32) {
+        const egi_interpreters *of = egi_interpreters_get(dtype);
+        return !wide ? of->few : egi_strip_pays(p, dtype, n) ? of->strips : of->wide;
+    }
 #if EGI_WIDE_PROGRAMS && defined(EGI_FOR_SIZE)
     if (wide && n >= 16) return egi_program_runner_chosen(p, n);
 #elif EGI_WIDE_PROGRAMS
@@ -15932,41 +15955,6 @@ static egi_program_runner *egi_program_joined_runner_of(const egi_program *p, in
     if (wide && dtype == EG_FLOAT32 && n >= MANY && egi_program_takes_512(p, n)) return egi_program_run_joined;
 #endif
     return egi_program_runner_of(p, dtype, wide, n);
-}
-// Whether a program is faster in strips, with AVX2. float32 has a larger interpreter: strips pay only for results that
-// are written around the cache.
-static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
-    const int64_t bytes = n * egi_dtypes[dtype].size;
-    if (!EGI_WIDE_PROGRAMS || !p->words) return false;
-#ifdef EGI_FOR_SIZE
-    if (dtype == EG_FLOAT32 || !egi_dtypes_reached) return false;
-#endif
-    if (dtype > EG_FLOAT64) return bytes >= 32;
-    return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
-}
-// Runs a program of few words in strips, with AVX2. Where the processor has AVX-512, float32 goes to the interpreter
-// with AVX-512, which is faster, but for two kinds of programs: those whose results are bools, and those of one word.
-// Of the latter, roots and quotients with a number go there nevertheless, if a whole strip is computed, since they take
-// longer than reading and writing.
-EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t n, const void *const *in,
-                                        unsigned scalars, void *out) {
-#if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
-    const int act = p->line[1].act;
-    const bool divides = act == EGI_DO_sqrt || act == EGI_DO_div_k || act == EGI_DO_rdiv_k;
-    if (dtype == EG_FLOAT32 && !(p->bytes & 1) && (p->words > 1 || (divides && n * 4 >= EGI_STRIP)) &&
-        egi_program_takes_512(p, n)) {
-        egi_run_avx512_f32(p, n, in, scalars, out);
-        return;
-    }
-#endif
-#ifdef EGI_FOR_SIZE
-    egi_program_runner *const run = egi_interpreters_get(dtype)->strips;
-#elif EGI_WIDE_PROGRAMS
-    egi_program_runner *const run = dtype == EG_FLOAT32 ? egi_run_strips_avx2_f32 : egi_interpreters_get(dtype)->strips;
-#else
-    egi_program_runner *const run = egi_program_runner_of(p, dtype, false, 0);
-#endif
-    run(p, n, in, scalars, out);
 }
 #if EGI_PROGRAMS_512
 // For loop `which` of a program's only word, with AVX2, the one for AVX-512, or, where that is not there, itself.
@@ -16062,7 +16050,6 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
             egi_program_run_alone(p, loop, least, size, n, in, scalars, out);
         } else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
-    else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(p, dtype, wide, n)(p, n, in, scalars, out);
 }
 #ifndef EGI_FOR_SIZE
@@ -16178,6 +16165,7 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
     }
     if (!w->rank) { w->rank = 1; w->dims[0] = 1; w->strides[0] = 0; }
 }
+EGI_AS_TOLD
 // Vectors of 16 bytes that move elements of 1, 4 and 8 bytes, and shuffles of two of them: NAME(a, b), with the chosen
 // elements, counted through a and then b.
 typedef uint8_t egi_v16_u8 __attribute__((vector_size(16), aligned(1), may_alias));
@@ -16267,6 +16255,7 @@ static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64
         default: EGI_STRIDED(uint64_t)
     }
 }
+EGI_TERSE
 // Copies elements start to start + count - 1 of the walk into contiguous memory; with `unpack`, from there into the
 // tensor.
 static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t start, int64_t count, int size,
@@ -16369,7 +16358,7 @@ static inline double egi_convert_from_int64(int64_t v) {
     void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, TO *EGI_RESTRICT t) { \
         for (int64_t i = 0; i < n; i++) { const FROM v = f[i]; t[i] = (TO)(formula); } \
     } \
-    TARGET static void NAME(int64_t n, const void *from, void *to) { \
+    TARGET __attribute__((flatten)) static void NAME(int64_t n, const void *from, void *to) { \
         const FROM *f = (const FROM *)from; \
         TO *t = (TO *)to; \
         for (; n >= 16; n -= 16, f += 16, t += 16) NAME##_step(16, f, t); \
@@ -17014,6 +17003,7 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     egi_formula_run_begin(&e, args);
     return egi_formula_run_all(&e);
 }
+EGI_AS_TOLD
 
 // Copies a plane of `rows` by `n` elements; steps are in elements. Where rows are short, or a column's elements are
 // neighbours and a row's are not, it goes tile by tile, so that each cache line is read once.
@@ -17069,18 +17059,21 @@ EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const
 }
 // The same for bytes; rows and n are multiples of 16. A byte has a place of eight bits in a square, its row and column.
 // Interleaving vectors that are eight rows apart turns these bits by one; four times exchange the halves.
+static inline void egi_square_interleave(const egi_v16_u8 *from, egi_v16_u8 *to) {
+    for (int i = 0; i < 8; i++) {
+        to[2 * i] = egi_lows_u8(from[i], from[i + 8]);
+        to[2 * i + 1] = egi_highs_u8(from[i], from[i + 8]);
+    }
+}
 EGI_NOINLINE static void egi_plane_turn_u8(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows,
                                            int64_t n) {
     egi_v16_u8 v[16], w[16];
     for (int64_t r = 0; r < rows; r += 16)
         for (int64_t c = 0; c < n; c += 16) {
             for (int i = 0; i < 16; i++) v[i] = *(const egi_v16_u8 *)(const void *)(from + r + (c + i) * from_step);
-            for (int turns = 0; turns < 4; turns++) {
-                for (int i = 0; i < 8; i++) {
-                    w[2 * i] = egi_lows_u8(v[i], v[i + 8]);
-                    w[2 * i + 1] = egi_highs_u8(v[i], v[i + 8]);
-                }
-                memcpy(v, w, sizeof v);
+            for (int turns = 0; turns < 4; turns += 2) {
+                egi_square_interleave(v, w);
+                egi_square_interleave(w, v);
             }
             for (int i = 0; i < 16; i++) *(egi_v16_u8 *)(void *)(to + (r + i) * to_row + c) = v[i];
         }
@@ -17126,6 +17119,7 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
         default: EGI_TILES(uint64_t)
     }
 }
+EGI_TERSE
 // A copy whose last two axes are planes; from[] and to[] are steps in elements. The team's units are planes or, for a
 // single plane, strips of `strip` rows.
 typedef struct egi_copy {
@@ -21148,6 +21142,7 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
+EGI_FAST
 // The position, in the first `depth` axes of `shape` flattened, that the i-th of n rows of indices at p names.
 static bool egi_positions_of_rows(const char *name, const eg_tensor *index, const char *p, eg_shape shape, int depth,
                                   int64_t n, int64_t *flat) {
@@ -21186,6 +21181,7 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
             }
     return true;
 }
+EGI_AS_TOLD
 // Turns indices into several axes into positions in the flattened axes. along < 0: the last axis of `index` holds
 // positions in the first `depth` axes of `shape` (gather_nd). Otherwise `index` holds positions along axis `along`, and
 // each index's own place gives the other coordinates (take_along_axis).
@@ -60506,8 +60502,6 @@ EGI_AS_TOLD
 #undef EGI_PRODUCT_CASES
 #define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
 
-#if EGI_TYPE != 1 || !defined(EGI_FOR_SIZE)      // for size, float32 has its other interpreters
-
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
 // constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
@@ -60731,7 +60725,6 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
 #undef EGI_CASE_SELECT
 #undef EGI_MOVE
 #undef EGI_TIMES
-#endif
 #endif
 
 #undef EGI_BITS_OF_T
