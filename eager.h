@@ -4602,13 +4602,21 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #endif
 
 // In front of loops of a constant count that compilers turn into vectors, and of which clang at -O3 would write out the
-// steps first, and then make no vectors. EGI_STEP_LOOP_2: of at least two vectors, which then go side by side.
-#ifdef __clang__
+// steps first, and then make no vectors. EGI_STEP_LOOP_2: of at least two vectors, which then go side by side. With -Os
+// clang makes vectors only where it need not ask whether arrays overlap, so that it is told that no step reads what
+// another one writes, and writes out no steps. EGI_STEP_LOOP_OS: two vectors side by side, with -Os alone.
+#if defined(__clang__) && defined(EGI_FOR_SIZE)
+#define EGI_STEP_LOOP _Pragma("clang loop unroll(disable)")
+#define EGI_STEP_LOOP_2 _Pragma("clang loop unroll(disable) interleave_count(2) vectorize(assume_safety)")
+#define EGI_STEP_LOOP_OS _Pragma("clang loop unroll(disable) interleave_count(2)")
+#elif defined(__clang__)
 #define EGI_STEP_LOOP _Pragma("clang loop unroll(disable)")
 #define EGI_STEP_LOOP_2 _Pragma("clang loop unroll(disable) interleave_count(2)")
+#define EGI_STEP_LOOP_OS
 #else
 #define EGI_STEP_LOOP
 #define EGI_STEP_LOOP_2
+#define EGI_STEP_LOOP_OS
 #endif
 // In front of loops of a few steps, like what is left behind a loop over vectors: clang would write out the steps, or
 // make vectors of them, which takes bytes and the compiler's time and gains nothing.
@@ -15768,7 +15776,7 @@ EGI_AVX2 EGI_NOINLINE static void egi_mask_to_bools(int64_t n, int size, const v
 #define EGI_BOOLS_AS_MASKS(INT) \
     for (; n >= 16; n -= 16, b += 16) { \
         INT mask[16]; \
-        for (int i = 0; i < 16; i++) mask[i] = -(INT)(b[i] != 0); \
+        EGI_STEP_LOOP_OS for (int i = 0; i < 16; i++) mask[i] = -(INT)(b[i] != 0); \
         memcpy(t, mask, sizeof mask); \
         t += sizeof mask; \
     } \
@@ -16356,7 +16364,7 @@ static inline double egi_convert_from_int64(int64_t v) {
 #define EGI_CONVERSION(NAME, TARGET, FROM, TO, formula) \
     TARGET static inline __attribute__((always_inline)) \
     void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, TO *EGI_RESTRICT t) { \
-        for (int64_t i = 0; i < n; i++) { const FROM v = f[i]; t[i] = (TO)(formula); } \
+        EGI_STEP_LOOP_OS for (int64_t i = 0; i < n; i++) { const FROM v = f[i]; t[i] = (TO)(formula); } \
     } \
     TARGET __attribute__((flatten)) static void NAME(int64_t n, const void *from, void *to) { \
         const FROM *f = (const FROM *)from; \
@@ -16471,8 +16479,8 @@ EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void 
         const FROM *f = (const FROM *)from; \
         (void)high; \
         for (; n >= 32; n -= 32, f += 4, to = (char *)to + 32) { \
-            egi_convert_words v[4]; \
-            for (int i = 0; i < 4; i++) v[i] = (egi_convert_words)WORDS_OF(f[i]); \
+            const egi_convert_words v[4] = { (egi_convert_words)WORDS_OF(f[0]), (egi_convert_words)WORDS_OF(f[1]), \
+                                             (egi_convert_words)WORDS_OF(f[2]), (egi_convert_words)WORDS_OF(f[3]) }; \
             const egi_convert_words all = (egi_convert_words)__builtin_ia32_packuswb256( \
                 __builtin_ia32_packssdw256(v[0], v[1]), __builtin_ia32_packssdw256(v[2], v[3])); \
             *(egi_convert_bytes *)to = (egi_convert_bytes)__builtin_ia32_permvarsi256(all, order); \
@@ -59626,6 +59634,9 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, in
     const int64_t left = kind != EGI_PROD && m > lanes ? m % lanes : 0;
     vec mine = { 0 };
     for (int l = 0; l < lanes; l++) mine[l] = (EGI_T)(l < lanes - left ? 0 : 255);
+#define EGI_COLUMNS_REST                                    // up to 31, of which clang makes vectors
+#else
+#define EGI_COLUMNS_REST EGI_REST_LOOP
 #endif
 #define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
     for (; n >= 4; n -= 4, x += 4 * step) {
@@ -59643,7 +59654,7 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, in
             j = m;
         }
 #endif
-        for (; j < m; j++)
+        EGI_COLUMNS_REST for (; j < m; j++)
             acc[j] = EGI_JOINED(acc[j], EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)),
                                                    EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
     }
@@ -59651,8 +59662,9 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, in
         const EGI_T *a0 = x;
         int64_t j = 0;
         for (; j + lanes <= m; j += lanes) { EGI_TERM(0) EGI_JOIN(*(vec *)(void *)(acc + j), v0) }
-        for (; j < m; j++) acc[j] = EGI_JOINED(acc[j], EGI_ONE(0));
+        EGI_COLUMNS_REST for (; j < m; j++) acc[j] = EGI_JOINED(acc[j], EGI_ONE(0));
     }
+#undef EGI_COLUMNS_REST
 #undef EGI_TERM
 }
 #undef EGI_JOIN
