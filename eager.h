@@ -4487,6 +4487,8 @@ extern "C" {
 // for, EGI_AS_TOLD after them; they may stand in one another.
 //   EGI_FAST    loops over elements: for speed, also where the user gives no -O, or -Os (gcc)
 //   EGI_TERSE   within EGI_FAST, what nearly every program has and what gains nothing from speed: with -Os for size
+//   EGI_WRITTEN within EGI_TERSE, loops that are written in vectors: gcc's later passes take long over them and make
+//               none of them faster
 //   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's
 //               time
 //   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing, the shapes
@@ -4556,6 +4558,12 @@ extern "C" {
 #define EGI_FEWER _Pragma("GCC push_options")
 #define EGI_SMALL _Pragma("GCC push_options")
 #endif
+#endif
+// With expensive-optimizations, for the reason above EGI_FAST.
+#if defined(EGI_FOR_SPEED) && !defined(EAGER_DEBUG) && !defined(__clang__)
+#define EGI_WRITTEN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"expensive-optimizations\")")
+#else
+#define EGI_WRITTEN EGI_TERSE
 #endif
 // Without -O, gcc compiles each static function and each static object, used or not, and what they name: 900 KB for a
 // program of ten ops. It leaves out unused ones only under -ftoplevel-reorder, and functions only from -O1 on. Both are
@@ -14178,6 +14186,7 @@ static void egi_tile_put(const egi_tile_kind *tile, int64_t rows, int64_t cols, 
     for (int64_t r = 0; r < rows; r++) egi_bytes_copy(cols * size, edge + r * width, to + r * ldc * size);
 }
 
+EGI_FEWER
 // Packs op(B) (k, n) into panels of a tile's columns, row after row; the last panel is filled up with zeros. A panel
 // has room for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
 EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, int64_t k, int64_t n, const void *b,
@@ -14207,7 +14216,6 @@ EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, in
     }
 }
 
-EGI_FEWER
 // Packs op(A) (m, k) into panels of a tile's rows, column after column. The last panel may have fewer rows; the places
 // of the others are never read. The first four rows and the last four are turned, which writes two of six twice; the
 // next panel's rows are fetched meanwhile. What is stored transposed is read for eight panels at once.
@@ -57322,6 +57330,7 @@ struct EGI_CELL_ROW {
 
 EGI_TERSE
 #if EGI_TYPE  // ------------------------------------------------------------------------- a GEMM tile
+EGI_WRITTEN
 
 // The loop counts k down and has one offset for all rows: six pointers with a step each, and loops that begin elsewhere
 // in the code, are up to 12% slower. With EGI_LEAN gcc would align the loops of all functions this way.
@@ -57350,8 +57359,9 @@ EGI_TERSE
         const EGI_T *b = (const EGI_T *)right; \
         EGI_T *c = (EGI_T *)to; \
         EACH(EGI_OF_ROW, VEC) \
-        for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) { \
+        for (int64_t o = 0; k > 0; k--, o += astep) { \
             VEC b0 = *(const VEC *)b, b1 = *(const VEC *)(b + LANES); \
+            b += bstep; \
             EACH(EGI_STEP, VEC, SPLAT, FMA) \
         } \
         if (accumulate) { EACH(EGI_TAKE, VEC) } \
@@ -57422,8 +57432,10 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
         }
         s0 = (s0 + s1) + (s2 + s3);
         t0 = (t0 + t1) + (t2 + t3);
-        sum = tail = 0;
+        sum = tail = 0;                     // written out, or else gcc goes through memory here
+#pragma GCC unroll 8
         for (int l = 0; l < L; l++) sum += s0[l];
+#pragma GCC unroll 8
         for (int l = 0; l < L && EGI_BYTES == 16; l++) sum += t0[l];
         EGI_REST_LOOP for (; i < end; i++) tail = EGI_FMA_ONE(a[i], b[i], tail);
         if (end == n) break;
@@ -57475,6 +57487,68 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
     }
     EGI_VECTORS_END
 }
+// A product of 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_gemm_small)(const egi_gemm_call *g) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const int64_t m = g->m, n = g->n, k = g->k, arow = g->ta ? 1 : g->lda, astep = g->ta ? g->lda : 1,
+                  bstep = g->tb ? g->ldb : 1;
+    const bool accumulate = g->accumulate;
+    const EGI_T *a = (const EGI_T *)(const void *)g->a, *b = (const EGI_T *)(const void *)g->b;
+    EGI_T *c = (EGI_T *)(void *)g->c;
+    int64_t brow = g->tb ? 1 : g->ldb;
+    // Rows of op(B) that are shorter than a vector, or whose elements are not neighbours, are first copied into whole
+    // vectors. Four rows of A go at a time; if fewer are left, the last step repeats its first row, whose sum is not
+    // stored.
+    EGI_T copy[EGI_SMALL_SIDE * L] __attribute__((aligned(32)));
+    if (n < L || bstep != 1) {
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t q = 0; q < L; q++) copy[p * L + q] = q < n ? b[p * brow + q * bstep] : 0;
+        b = copy;
+        brow = L;
+    }
+    for (int64_t i = 0; i < m; i += 4) {
+        const EGI_T *a0 = a + i * arow, *a1 = i + 1 < m ? a0 + arow : a0, *a2 = i + 2 < m ? a1 + arow : a0,
+                    *a3 = i + 3 < m ? a2 + arow : a0;
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0;
+        for (int64_t p = 0, o = 0; p < k; p++, o += astep) {
+            const EGI_VEC t = *(const EGI_VEC *)(b + p * brow), t0 = EGI_SPLAT(a0[o]), t1 = EGI_SPLAT(a1[o]),
+                          t2 = EGI_SPLAT(a2[o]), t3 = EGI_SPLAT(a3[o]);
+            s0 = EGI_VFMA(t0, t, s0);
+            s1 = EGI_VFMA(t1, t, s1);
+            s2 = EGI_VFMA(t2, t, s2);
+            s3 = EGI_VFMA(t3, t, s3);
+        }
+        const EGI_VEC s[4] = { s0, s1, s2, s3 };
+        for (int64_t r = 0; r < 4 && i + r < m; r++) {
+            EGI_T *to = c + (i + r) * g->ldc;
+            if (n == L && accumulate) *(EGI_VEC *)to += s[r];
+            else if (n == L) *(EGI_VEC *)to = s[r];
+            else EGI_REST_LOOP for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
+        }
+    }
+    EGI_VECTORS_END
+}
+// Adds a row of n elements to m rows of C; then, with relu, what is not above 0 becomes 0, but a NaN stays one.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_finish)(bool relu, int64_t m, int64_t n, const void *bias,
+                                                                void *to, int64_t ldc) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *row = (const EGI_T *)bias;
+    EGI_T *c = (EGI_T *)to;
+    for (; m > 0; m--, c += ldc) {
+        int64_t i = 0;
+        for (; i + L <= n; i += L) {
+            const EGI_VEC y = *(EGI_VEC *)(c + i) + *(const EGI_VEC *)(row + i), zero = {0};
+            const __typeof__(y <= zero) low = y <= zero;
+            *(EGI_VEC *)(c + i) = relu ? (EGI_VEC)((__typeof__(y <= zero))y & ~low) : y;
+        }
+        EGI_REST_LOOP for (; i < n; i++) {
+            const EGI_T y = c[i] + row[i];
+            c[i] = relu && y <= 0 ? 0 : y;
+        }
+    }
+    EGI_VECTORS_END
+}
+EGI_AS_TOLD
 #define EGI_TAP(x) ((const EGI_T *)x[t] + i)
 // y[i] = the sum over t of x[t][i] * f[t][i]; with `add`, y[i] += it.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const void *const *x,
@@ -57539,66 +57613,6 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
     EGI_VECTORS_END
 }
 #undef EGI_TAP
-// A product of 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_gemm_small)(const egi_gemm_call *g) {
-    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
-    const int64_t m = g->m, n = g->n, k = g->k, arow = g->ta ? 1 : g->lda, astep = g->ta ? g->lda : 1,
-                  bstep = g->tb ? g->ldb : 1;
-    const bool accumulate = g->accumulate;
-    const EGI_T *a = (const EGI_T *)(const void *)g->a, *b = (const EGI_T *)(const void *)g->b;
-    EGI_T *c = (EGI_T *)(void *)g->c;
-    int64_t brow = g->tb ? 1 : g->ldb;
-    // Rows of op(B) that are shorter than a vector, or whose elements are not neighbours, are first copied into whole
-    // vectors. Four rows of A go at a time; if fewer are left, the last step repeats its first row, whose sum is not
-    // stored.
-    EGI_T copy[EGI_SMALL_SIDE * L] __attribute__((aligned(32)));
-    if (n < L || bstep != 1) {
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t q = 0; q < L; q++) copy[p * L + q] = q < n ? b[p * brow + q * bstep] : 0;
-        b = copy;
-        brow = L;
-    }
-    for (int64_t i = 0; i < m; i += 4) {
-        const EGI_T *a0 = a + i * arow, *a1 = i + 1 < m ? a0 + arow : a0, *a2 = i + 2 < m ? a1 + arow : a0,
-                    *a3 = i + 3 < m ? a2 + arow : a0;
-        EGI_VEC s[4] = {{0}};
-        for (int64_t p = 0, o = 0; p < k; p++, o += astep) {
-            const EGI_VEC t = *(const EGI_VEC *)(b + p * brow), t0 = EGI_SPLAT(a0[o]), t1 = EGI_SPLAT(a1[o]),
-                          t2 = EGI_SPLAT(a2[o]), t3 = EGI_SPLAT(a3[o]);
-            s[0] = EGI_VFMA(t0, t, s[0]);
-            s[1] = EGI_VFMA(t1, t, s[1]);
-            s[2] = EGI_VFMA(t2, t, s[2]);
-            s[3] = EGI_VFMA(t3, t, s[3]);
-        }
-        for (int64_t r = 0; r < 4 && i + r < m; r++) {
-            EGI_T *to = c + (i + r) * g->ldc;
-            if (n == L && accumulate) *(EGI_VEC *)to += s[r];
-            else if (n == L) *(EGI_VEC *)to = s[r];
-            else EGI_REST_LOOP for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
-        }
-    }
-    EGI_VECTORS_END
-}
-// Adds a row of n elements to m rows of C; then, with relu, what is not above 0 becomes 0, but a NaN stays one.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_finish)(bool relu, int64_t m, int64_t n, const void *bias,
-                                                                void *to, int64_t ldc) {
-    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
-    const EGI_T *row = (const EGI_T *)bias;
-    EGI_T *c = (EGI_T *)to;
-    for (; m > 0; m--, c += ldc) {
-        int64_t i = 0;
-        for (; i + L <= n; i += L) {
-            const EGI_VEC y = *(EGI_VEC *)(c + i) + *(const EGI_VEC *)(row + i), zero = {0};
-            const __typeof__(y <= zero) low = y <= zero;
-            *(EGI_VEC *)(c + i) = relu ? (EGI_VEC)((__typeof__(y <= zero))y & ~low) : y;
-        }
-        EGI_REST_LOOP for (; i < n; i++) {
-            const EGI_T y = c[i] + row[i];
-            c[i] = relu && y <= 0 ? 0 : y;
-        }
-    }
-    EGI_VECTORS_END
-}
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const void *from,
                                                                 int64_t xstep, const void *dy, void *df) {
