@@ -48058,6 +48058,14 @@ static bool egi_trace_shares(const egi_trace *t, const eg_tensor *v, int32_t pla
     const egi_place *p = &t->places[place];
     return v->buffer == (p->kind == EGI_AT_VARIABLE ? p->variable->buffer : p->buffer);
 }
+// Whether what shared its values when the list was written shares them still.
+static bool egi_trace_shares_still(const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        const egi_trace_variable *k = &t->variables[i];
+        if (k->shares && !egi_trace_shares(t, k->variable, t->operands[k->form].place)) return false;
+    }
+    return true;
+}
 // Whether the variables and tensors captured by a trace are still those it was written for; if not, `text` says what
 // changed.
 static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
@@ -48934,10 +48942,13 @@ static void egi_function_put_off(eg_function *f, egi_trace *old, bool all) {
     egi_trace_release(gone);
 }
 // Whether a recheck says nothing about the body, since others held variables' values and gave no list, or since
-// variables share their values now that had their own when the former list was written: that list is gone then.
+// variables share their values now that had their own when the former list was written: the new list is gone then.
 static bool egi_function_may_wait(const eg_function *f, const egi_trace *old, egi_trace **t) {
     bool shares = false;
-    for (int64_t i = 0; *t && i < (*t)->n_variables; i++) shares = shares || (*t)->variables[i].shares;
+    for (int64_t i = 0; *t && i < (*t)->n_variables; i++) {
+        const egi_trace_variable *v = &(*t)->variables[i], *w = i < old->n_variables ? &old->variables[i] : NULL;
+        shares = shares || (v->shares && !(w && w->variable == v->variable && w->shares));
+    }
     if (!shares || egi_trace_differs(old, *t) == -1) return !*t && f->contended;
     egi_trace_release(*t);
     *t = NULL;
@@ -49058,7 +49069,9 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         assigns = assigns || k->assigns;
         if (k->taped && !egi_template_watches(k->taped)) continue;
         busy = busy || (k->assigns && k->busy);
-        if (!t && egi_path_fits(known, k)) t = k;
+        if (t || !egi_path_fits(known, k)) continue;
+        if (egi_trace_shares_still(k)) t = k;
+        else (void)egi_trace_holds(k, explanation, room);       // it may be shared so again later
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     busy = busy || (f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f)) ||

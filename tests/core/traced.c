@@ -2377,6 +2377,45 @@ TEST(what_shares_values_later_is_traced_again_at_all_lengths) {
     eg_function_release(f);
     for (int i = 0; i < 3; i++) eg_release(s.v[i]);
 }
+// What they share makes no comparison void: a number of C's is found as elsewhere.
+typedef struct scaling { eg_tensor *v[3]; double scale; } scaling;
+static bool scales_the_sum(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const scaling *s = (const scaling *)user;
+    out[0] = eg_mul(eg_add(eg_add(eg_mul(s->v[0], in[0]), s->v[1]), s->v[2]), s->scale);
+    return out[0] != NULL;
+}
+TEST(a_frozen_number_is_found_where_variables_share_their_values) {
+    scaling s = { { NULL }, 1 };
+    for (int i = 0; i < 3; i++) s.v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i + 1), "v");
+    eg_assign(s.v[1], s.v[0]);
+    eg_function *f = eg_function_new(scales_the_sum, &s);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    for (int i = 0; i < 100 && eg_error() == EG_OK; i++) {
+        if (i == 20) s.scale = 5;
+        (void)eg_function_call(f, &x, 1, &y, 1);
+    }
+    CHECK_CONTAINS(eg_error_message(), "may have used an old value. What changes");
+    eg_error_clear();
+    eg_function_release(f);
+    for (int i = 0; i < 3; i++) eg_release(s.v[i]);
+}
+// Where which of them share takes turns, each has its list.
+TEST(variables_that_share_their_values_in_turn_have_a_list_each) {
+    scaling s = { { NULL }, 1 };
+    for (int i = 0; i < 3; i++) s.v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i + 1), "v");
+    eg_function *f = eg_function_new(scales_the_sum, &s);
+    for (int i = 0; i < 100; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+        eg_assign(s.v[1 + i % 2], s.v[0]);
+        eg_assign(s.v[2 - i % 2], eg_full(EG_FLOAT32, EG_SHAPE(2), i));
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, i + 2, i + 2);
+    }
+    CHECK(eg_function_counts(f).traces <= 4 && eg_function_counts(f).replays >= 60);
+    eg_function_release(f);
+    for (int i = 0; i < 3; i++) eg_release(s.v[i]);
+}
 // An assignment of what a variable has already, on one of two ways, is a line of the list all the same.
 static bool takes_the_first(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *const *v = (eg_tensor *const *)user;
