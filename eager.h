@@ -12724,8 +12724,8 @@ static bool egi_divisor_has_zero(const eg_tensor *x) {
     const char *p = c ? (const char *)egi_data(c) : NULL;
     bool zero = false;
     if (p && x->dtype == EG_INT32) zero = egi_divisor_has_zero_i32(x->size, (const int32_t *)(const void *)p);
-    else if (p && x->dtype == EG_UINT8) zero = memchr(p, 0, (size_t)x->size) != NULL;
-    else if (p) zero = egi_divisor_has_zero_i64(x->size, (const int64_t *)(const void *)p);
+    else if (p && x->dtype == EG_INT64) zero = egi_divisor_has_zero_i64(x->size, (const int64_t *)(const void *)p);
+    else if (p && egi_dtypes[x->dtype].size == 1) zero = memchr(p, 0, (size_t)x->size) != NULL;     // bools, too
     if (c) egi_object_release(&c->object);
     eg_scope_end(scope);
     return zero;
