@@ -23,7 +23,7 @@ parser.add_argument("--seconds", type=float, default=0.01, help="of one measurem
 parser.add_argument("--slow", action="store_true", help="print only rows over the limit, or that differ")
 parser.add_argument("--limit", type=float, default=1.2)
 parser.add_argument("--avx512", action="store_true")
-options = parser.parse_args()
+options = parser.parse_intermixed_args()
 
 if not options.avx512:
     with open("/proc/cpuinfo") as f:

@@ -3,7 +3,7 @@
 
   results.py [--threads 1,2] [--peers NAMES] [--work NAMES] [--rounds 3] [--min-time 0.3]
 
-One run makes all: the machine's own limits first, then every workload of peers.py, the peers in turns, as many rounds as asked.
+One run makes all: the machine's own limits first, then every workload of peers.py, the peers and the numbers of threads in turns, as many rounds as asked.
 A cell is the median of the rounds' medians and, in brackets, its ratio to eager.h's. The tables stand in RESULTS.md between two
 marks; what stands around them is not touched. The picture is docs/speed.svg. With --work, a part of the whole, the tables are only printed.
 """
@@ -32,23 +32,24 @@ def handoff(threads):
                               preexec_fn=lambda: os.sched_setaffinity(0, cores)).stdout)
 
 
-def measure(works, names, threads, rounds, min_time):
-    """{workload: {peer: seconds, or why it was left out}}"""
-    table = {}
+def measure(works, names, counts, rounds, min_time):
+    """For each number of threads {workload: {peer: seconds, or why it was left out}}; the numbers take turns, as the peers do."""
+    tables = {threads: {} for threads in counts}
     for work in works:
-        row, runs, handoffs = {}, [], []
+        runs, handoffs = {threads: [] for threads in counts}, {threads: [] for threads in counts}
         for _ in range(rounds):
-            if threads > 1: handoffs.append(handoff(threads))
-            runs.append({peer: peers.pair(peer, work, threads, min_time, math.inf) for peer in names})
-        table[work] = row
-        if handoffs: row["handoffs"] = handoffs
-        for peer in names:
-            skipped = [r[peer]["skip"] for r in runs if "skip" in r[peer]]
-            row[peer] = skipped[0] if skipped else median(r[peer]["median"] for r in runs)
-        checks = [r[peer]["check"] for r in runs for peer in names if "check" in r[peer]]
-        if checks and max(checks) - min(checks) > 1e-3 * max(checks): row["differs"] = checks
-        print(work, {p: "%.4g s" % v if isinstance(v, float) else v for p, v in row.items()}, file=sys.stderr, flush=True)
-    return table
+            for threads in counts:
+                if threads > 1: handoffs[threads].append(handoff(threads))
+                runs[threads].append({peer: peers.pair(peer, work, threads, min_time, math.inf) for peer in names})
+        for threads in counts:
+            row = tables[threads][work] = {"handoffs": handoffs[threads]} if threads > 1 else {}
+            for peer in names:
+                skipped = [r[peer]["skip"] for r in runs[threads] if "skip" in r[peer]]
+                row[peer] = skipped[0] if skipped else median(r[peer]["median"] for r in runs[threads])
+            checks = [r[peer]["check"] for r in runs[threads] for peer in names if "check" in r[peer]]
+            if checks and max(checks) - min(checks) > 1e-3 * max(checks): row["differs"] = checks
+            print(threads, work, {p: "%.4g s" % v if isinstance(v, float) else v for p, v in row.items()}, file=sys.stderr, flush=True)
+    return tables
 
 
 def number(x):
@@ -140,8 +141,7 @@ def main():
             "ten million floats. Medians of %d round%s, in which the peers take turns; in brackets the time divided by eager.h's. Made by" % (
                 time.strftime("%d %B %Y").lstrip("0"), limits["processor"], limits["flops"] / 1e9, limits["reading"] / 1e9, limits["adding"] / 1e9, a.rounds, "s"[:a.rounds > 1]), 120),
             "", "    tests/bench/results.py " + " ".join(sys.argv[1:]), ""]
-    for threads in map(int, a.threads.split(",")):
-        table = measure(works, names, threads, a.rounds, a.min_time)
+    for threads, table in measure(works, names, [int(n) for n in a.threads.split(",")], a.rounds, a.min_time).items():
         text += ["### One thread" if threads == 1 else "### %d threads" % threads, "", *markdown(table, names), ""]
         if threads == 1 and not a.work:
             with open(os.path.join(HERE, "..", "..", "docs", "speed.svg"), "w") as f:
