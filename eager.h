@@ -14099,9 +14099,9 @@ EGI_NOINLINE static void egi_fetch_rows(const void *p, int64_t after, int64_t st
 // and a step, so it reads packed A, A and A transposed alike, and small products need no packing. Only what runs over
 // elements (egi_gemm_kernels) is stamped for a dtype; the rest moves bytes, and is compiled once.
 // EGI_TERMS: the most terms added in one float (LONG SUMS). A tile has EGI_MR rows, of AVX-512 EGI_MOST_MR, of
-// EGI_TILE_BYTES bytes at most. EGI_PACK_STACK is in bytes.
+// EGI_TILE_BYTES bytes at most. EGI_PACK_STACK is in bytes, and EGI_DOT_BYTES are a block of a long sum of products.
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_MOST_MR = 8, EGI_TILE_BYTES = EGI_X86 ? 128 : 32, EGI_KC = 256,
-       EGI_PACK_STACK = 16384 };
+       EGI_PACK_STACK = 16384, EGI_DOT_BYTES = EGI_TERMS * 4 * 32 };
 // The same for all caches: blocks of 48 to 768 rows (49 to 786 KB) take equally long beside an L2 cache of 512 KB
 // (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
@@ -14250,12 +14250,20 @@ EGI_NOINLINE static void egi_panel_pack_a(const egi_tile_kind *tile, bool ta, in
     }
 }
 
-// y (+)= op(A) x for contiguous vectors x and y. Units are elements of y, or blocks of them if A is transposed. Each
-// element of A is read once, so packing would gain nothing.
+// The rows of whole tiles of mr rows in one of `parts` parts of m rows.
+static inline int64_t egi_gemm_share(int64_t m, int64_t parts, int64_t mr) {
+    return (m + parts * mr - 1) / (parts * mr) * mr;
+}
+// y (+)= op(A) x for contiguous vectors x and y. Units are blocks of elements of y. Each element of A is read once, so
+// packing would gain nothing.
 typedef struct egi_gemv_job {
-    const egi_gemm_kernels *of; bool ta, accumulate; int64_t m, k, lda; const char *a, *x; char *y;
+    const egi_gemm_kernels *of; bool ta, accumulate; int64_t m, k, lda, block; const char *a, *x; char *y;
 } egi_gemv_job;
 enum { EGI_GEMV_BLOCK = 64, EGI_GEMV_BYTES = 8192 };
+// Nanoseconds on one thread, roughly: those in which A is read.
+static inline double egi_gemv_cost(int64_t m, int64_t k, int64_t size) {
+    return 0.03 * (double)m * (double)k * (double)size;
+}
 // Units begin .. end - 1 of a product with a vector.
 static void egi_gemv_run(void *context, int64_t begin, int64_t end) {
     const egi_gemv_job *v = (const egi_gemv_job *)context;
@@ -14267,8 +14275,8 @@ static void egi_gemv_run(void *context, int64_t begin, int64_t end) {
     }
     // A is still read along its rows: x[p] times row p is added to `part`, which stays in the nearest cache; after
     // EGI_TERMS rows `part` is added to y.
-    end = egi_min64(end * EGI_GEMV_BLOCK, v->m);
-    for (int64_t j = begin * EGI_GEMV_BLOCK, cols; j < end; j += cols) {
+    end = egi_min64(end * v->block, v->m);
+    for (int64_t j = begin * v->block, cols; j < end; j += cols) {
         cols = egi_min64(EGI_GEMV_BYTES / size, end - j);
         for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
             memset(part, 0, (size_t)(cols * size));
@@ -14281,9 +14289,11 @@ static void egi_gemv_run(void *context, int64_t begin, int64_t end) {
 }
 EGI_NOINLINE static void egi_gemv(const egi_gemm_kernels *of, bool ta, int64_t m, int64_t k, const char *a, int64_t lda,
                                   const char *x, char *y, bool accumulate) {
-    egi_gemv_job job = { of, ta, accumulate, m, k, lda, a, x, y };
-    egi_parallel(ta ? (m + EGI_GEMV_BLOCK - 1) / EGI_GEMV_BLOCK : m, (double)m * (double)k * (double)of->size * 0.03,
-                 egi_gemv_run, &job);
+    egi_gemv_job job = { of, ta, accumulate, m, k, lda, 1, a, x, y };
+    const double cost = egi_gemv_cost(m, k, of->size);
+    // Rows of A are read in long pieces, so they are not cut further than threads need.
+    if (ta) job.block = cost >= EGI_TEAM_LEAST ? egi_gemm_share(m, egi_parallel_most(), EGI_GEMV_BLOCK) : m;
+    egi_parallel((m + job.block - 1) / job.block, cost, egi_gemv_run, &job);
 }
 
 // The bias and relu of columns j to j + columns - 1 in rows from i on: where C is made of tiles, they are applied to a
@@ -14354,10 +14364,6 @@ static void egi_gemm_tiles(void *context, int64_t begin, int64_t end) {
             }
         }
     }
-}
-// The rows of whole tiles of mr rows in one of `parts` parts of m rows.
-static inline int64_t egi_gemm_share(int64_t m, int64_t parts, int64_t mr) {
-    return (m + parts * mr - 1) / (parts * mr) * mr;
 }
 // What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
 // per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
@@ -18549,6 +18555,14 @@ static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
 }
+// Nanoseconds of one of many products on one thread, roughly: its call, the bytes that it moves, and its terms.
+// Measured were 35 of 3x3, 63 of 8x8 and 1300 of 32x32 elements of float32; an integer's term takes 1.
+static double egi_matmul_cost(const egi_gemm_call *g) {
+    const int64_t m = g->m, n = g->n, k = g->k;
+    return 30 + (!g->of->small ? (double)m * (double)n * (double)k
+                 : m == 1 || n == 1 ? egi_gemv_cost(egi_max64(m, n), k, g->of->size)
+                 : egi_gemm_cost_of(g) + 0.05 * (double)(m * k + k * n + m * n) * (double)g->of->size);
+}
 // Plans a batch of products: of many, whole ones are divided among threads, each with `needs` bytes; of a few, each is
 // divided itself, and needs is 0.
 static void egi_matmul_plan(egi_matmul_job *job, const egi_args *args) {
@@ -18562,7 +18576,7 @@ static void egi_matmul_plan(egi_matmul_job *job, const egi_args *args) {
     job->most = egi_parallel_most();
     job->batches = 1;
     for (int i = 0; i < p->batch_rank; i++) job->batches *= p->batch[i];
-    job->cost = egi_gemm_cost_of(&first) * (double)job->batches;
+    job->cost = egi_matmul_cost(&first) * (double)job->batches;
     if (job->batches >= 2 * job->most && job->most > 1 && job->cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC)
         job->needs = (64 + (first.of->small ? egi_gemm_needs(&first) * first.of->size : 0)) / 64 * 64;
 }
@@ -25671,6 +25685,9 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
     p->row->scalars(&p->options, lr, (double)step, k);
     k[7] = lr * p->options.weight_decay;
+    const double each = 0.02 * (1 + p->row->slots);             // nanoseconds for a byte of a variable
+    double whole = 0;
+    for (int64_t i = 0; i < n; i++) whole += each * (double)args[i].in[0]->size * egi_dtypes[args[i].in[0]->dtype].size;
     for (int64_t from = 0; from < n; from += EGI_UPDATES) {
         int64_t units = 0, bytes = 0;
         for (all.n = 0; all.n < EGI_UPDATES && from + all.n < n; all.n++) {
@@ -25679,7 +25696,7 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
             units += (int64_t)((all.run[all.n].bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST);
             bytes += (int64_t)all.run[all.n].bytes;
         }
-        egi_parallel(units, 0.02 * (1 + p->row->slots) * (double)bytes, egi_update_pieces, &all);
+        egi_parallel(units, egi_step_cost(each * (double)bytes, whole), egi_update_pieces, &all);
     }
     return true;
 }
@@ -26112,21 +26129,27 @@ static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepar
     if (!eg_executing_eagerly() && clips) (void)egi_observer_read("apply_gradients", NULL, false);
     return eg_executing_eagerly() || clips ? b : NULL;
 }
-// Launches the updates of all variables with a gradient: one by one, or all by one call of the device `at_once`.
+// Launches the updates of all variables with a gradient: one by one, all by one call of the device `at_once`, or, on
+// the CPU, by one launch, which is long enough to be divided among threads where a single variable's is not.
 static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate,
                                eg_tensor *steps) {
     egi_update_parameters parameters = { opt->rule, opt->rule->number, opt->options };
-    egi_args *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
-    int64_t count = 0;
-    bool ok = !at_once || all || egi_memory_fail("apply_gradients", n * (int64_t)sizeof *all);
+    const bool joins = at_once || (eg_executing_eagerly() && !egi_this.trap);
+    egi_args *all = joins ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
+    int count = 0;
+    bool ok = !joins || all || egi_memory_fail("apply_gradients", n * (int64_t)sizeof *all);
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].gradient) continue;
+        eg_backend *b = egi_backend_of(p[i].variable);
         egi_args one = egi_update_args(opt, &p[i], &parameters, rate, steps);
-        if (all) { all[count++] = one; continue; }
-        ok = (!p[i].variable->size || egi_launch_update(egi_backend_of(p[i].variable), &one)) &&
-             egi_update_passes_trap(opt, &p[i]);
+        if (at_once || (joins && b == &egi_cpu)) { all[count++] = one; continue; }
+        ok = (!p[i].variable->size || egi_launch_update(b, &one)) && egi_update_passes_trap(opt, &p[i]);
     }
-    if (ok && count) ok = at_once->updates(at_once, all, count, opt->options.global_clipnorm);
+    if (ok && at_once && count) ok = at_once->updates(at_once, all, count, opt->options.global_clipnorm);
+    else if (ok && count) {
+        all->variant = count;
+        ok = egi_launch_update(&egi_cpu, all);
+    }
     egi_free(all);
     return ok;
 }
@@ -57422,7 +57445,7 @@ EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const void *const *a, int64_t 
 #endif
 
 // The sum of a[i] * b[i] in four times 32 bytes side by side, added in a fixed order, which does not depend on the
-// vectors' size. Blocks of EGI_TERMS steps are added in float64.
+// vectors' size. Blocks of EGI_TERMS steps (EGI_DOT_BYTES) are added in float64.
 #define EGI_DOT(s, k) \
     s = EGI_VFMA(*(const EGI_VEC *)(a + i + (k) * (int)L), *(const EGI_VEC *)(b + i + (k) * (int)L), s);
 #if EGI_BYTES == 32
@@ -57431,12 +57454,13 @@ EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const void *const *a, int64_t 
 #define EGI_DOT_2(s, t, k) EGI_DOT(s, 2 * (k)) EGI_DOT(t, 2 * (k) + 1)
 #endif
 EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, const EGI_T *a, const EGI_T *b) {
-    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)), STEP = 4 * 32 / (int)sizeof(EGI_T) };
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)), STEP = 4 * 32 / (int)sizeof(EGI_T),
+           BLOCK = EGI_DOT_BYTES / (int)sizeof(EGI_T) };
     double all = 0;
     EGI_T sum, tail;
     for (int64_t i = 0, end; ; ) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
-        end = egi_min64(n, i + (int64_t)EGI_TERMS * STEP);
+        end = egi_min64(n, i + BLOCK);
         for (; i + STEP <= end; i += STEP) {
             EGI_DOT_2(s0, t0, 0)
             EGI_DOT_2(s1, t1, 1)
@@ -57455,7 +57479,7 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
         all += (double)(sum + tail);
     }
     EGI_VECTORS_END
-    return n <= (int64_t)EGI_TERMS * STEP ? sum + tail : (EGI_T)(all + (double)(sum + tail));
+    return n <= BLOCK ? sum + tail : (EGI_T)(all + (double)(sum + tail));
 }
 #undef EGI_DOT
 #undef EGI_DOT_2
@@ -57784,9 +57808,35 @@ static inline const egi_gemm_kernels *EGI_TN(egi_gemm_kernels_get)(void) {
 #endif
     return &EGI_TN(egi_gemm_kernels);
 }
+// A sum of products so long that it is divided among threads: they compute its blocks, as many at a time as `sums` has
+// room for, and the caller adds these as egi_dot_in_vectors does.
+typedef struct EGI_TN(egi_dot_job) { int64_t n; const EGI_T *a, *b; EGI_T sums[512]; } EGI_TN(egi_dot_job);
+static void EGI_TN(egi_dot_blocks)(void *context, int64_t begin, int64_t end) {
+    enum { BLOCK = EGI_DOT_BYTES / (int)sizeof(EGI_T) };
+    EGI_TN(egi_dot_job) *job = (EGI_TN(egi_dot_job) *)context;
+    for (int64_t i = begin; i < end; i++)
+        job->sums[i] = EGI_IN_VECTORS(egi_dot_in_vectors)(egi_min64(BLOCK, job->n - i * BLOCK), job->a + i * BLOCK,
+                                                          job->b + i * BLOCK);
+}
+EGI_NOINLINE static EGI_T EGI_TN(egi_dot_long)(int64_t n, const EGI_T *a, const EGI_T *b) {
+    enum { BLOCK = EGI_DOT_BYTES / (int)sizeof(EGI_T), MOST = BLOCK * 512 };
+    EGI_TN(egi_dot_job) job;
+    double all = 0;
+    for (int64_t i = 0; i < n; i += job.n) {
+        job.n = egi_min64(MOST, n - i);
+        job.a = a + i;
+        job.b = b + i;
+        const int64_t blocks = (job.n + BLOCK - 1) / BLOCK;
+        egi_parallel(blocks, egi_gemv_cost(1, job.n, sizeof(EGI_T)), EGI_TN(egi_dot_blocks), &job);
+        for (int64_t k = 0; k < blocks; k++) all += (double)job.sums[k];
+    }
+    return (EGI_T)all;
+}
 // The sum of a[i * astep] * b[i * bstep].
 static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, const EGI_T *b, int64_t bstep) {
-    if (astep == 1 && bstep == 1 && n >= EGI_TERMS) return EGI_IN_VECTORS(egi_dot_in_vectors)(n, a, b);
+    if (astep == 1 && bstep == 1 && n >= EGI_TERMS)
+        return egi_gemv_cost(1, n, sizeof(EGI_T)) >= 2 * EGI_TEAM_LEAST ? EGI_TN(egi_dot_long)(n, a, b)
+                                                                        : EGI_IN_VECTORS(egi_dot_in_vectors)(n, a, b);
     double all = 0;
     for (int64_t i = 0, end; i < n; ) {
         EGI_T sum = 0;

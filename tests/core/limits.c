@@ -375,4 +375,36 @@ TEST(the_gradient_of_a_large_filter_is_divided) {
     gradient_is_divided((eg_shape){4, {2, 8, 8, 768}}, (eg_shape){4, {1, 1, 768, 800}});
     REQUIRE(eg_set_num_threads(0));
 }
+// What no part would be worth a thread that sleeps is so as a whole.
+static void product_is_divided(eg_shape a, eg_shape b) {
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, a), *y = eg_ones(EG_FLOAT32, b);
+    REQUIRE(eg_set_num_threads(2));     // which ends those that spin
+    const uint64_t before = egi_team.jobs;
+    egi_team.rest = 0;
+    REQUIRE(eg_matmul(x, y));
+    CHECK(egi_team.jobs > before);
+}
+TEST(many_small_products_and_a_long_one_are_divided) {
+    product_is_divided((eg_shape){3, {10000, 3, 3}}, (eg_shape){3, {10000, 3, 3}});
+    product_is_divided((eg_shape){3, {3000, 8, 8}}, (eg_shape){3, {3000, 8, 8}});
+    product_is_divided((eg_shape){3, {1000, 1, 1000}}, (eg_shape){3, {1000, 1000, 1}});
+    product_is_divided((eg_shape){2, {1, 1000000}}, (eg_shape){2, {1000000, 1}});
+    REQUIRE(eg_set_num_threads(0));
+}
+TEST(updates_of_many_variables_are_divided) {
+    enum { N = 50 };
+    eg_tensor *w[N], *g[N];
+    eg_optimizer *opt = eg_adam(.learning_rate = 1e-3);
+    for (int i = 0; i < N; i++) w[i] = eg_variable(g[i] = eg_ones(EG_FLOAT32, EG_SHAPE(100, 100)), "w");
+    CHECK(eg_apply_gradients(opt, g, w, N));                        // which makes the slots
+    REQUIRE(eg_set_num_threads(2));
+    const uint64_t before = egi_team.jobs;
+    egi_team.rest = 0;
+    CHECK(eg_apply_gradients(opt, g, w, N));
+    CHECK(egi_team.jobs > before);
+    for (int i = 0; i < N; i++) eg_release(w[i]);
+    eg_optimizer_release(opt);
+    REQUIRE(eg_set_num_threads(0));
+}
 #endif

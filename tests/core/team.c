@@ -31,6 +31,7 @@ typedef struct large { const char *name; eg_shape a, b; eg_tensor *(*of)(eg_tens
 OF(products, eg_matmul(a, b))
 OF(products_ta, eg_matmul(a, b, .transpose_a = true))
 OF(products_tb, eg_matmul(a, b, .transpose_b = true))
+OF(dots_of_rows, eg_einsum("ij,ij->i", EG_TENSORS(a, b)))
 OF(sums, eg_add(a, b))
 OF(chains, eg_mul(eg_tanh(a), eg_exp(eg_negative(eg_square(b)))))
 OF(turned, eg_add(a, eg_transpose(b)))
@@ -75,9 +76,11 @@ static const large cases[] = {
     {"products by transposes", {2, {301, 290}}, {2, {213, 290}}, products_tb},
     {"batches of products", {3, {37, 60, 50}}, {3, {37, 50, 71}}, products},
     {"products by one", {3, {37, 60, 50}}, {2, {50, 71}}, products},
-    {"small products", {3, {3000, 3, 4}}, {3, {3000, 4, 3}}, products},
-    {"matrix by vector", {2, {900, 700}}, {2, {700, 1}}, products},
-    {"vector by matrix", {2, {1, 900}}, {2, {900, 700}}, products},
+    {"small products", {3, {5000, 3, 4}}, {3, {5000, 4, 3}}, products},
+    {"products of whole vectors", {3, {3001, 8, 8}}, {3, {3001, 8, 8}}, products},
+    {"matrix by vector", {2, {1100, 900}}, {2, {900, 1}}, products},
+    {"vector by matrix", {2, {1, 1100}}, {2, {1100, 900}}, products},
+    {"rows by rows", {2, {1100, 900}}, {2, {1100, 900}}, dots_of_rows},
     {"sums", {2, {301, 307}}, {2, {301, 307}}, sums},
     {"sums of rows", {2, {301, 307}}, {1, {307}}, sums},
     {"sums of columns", {2, {301, 307}}, {2, {301, 1}}, sums},
@@ -153,6 +156,69 @@ TEST(values_and_gradients_have_the_same_bits_with_any_number_of_threads) {
             }
         }
     CHECK(eg_set_num_threads(number));
+}
+
+// A sum of products so long that threads compute its blocks has the bits of these blocks' sums, added in float64.
+TEST(a_long_dot_is_the_sum_of_its_blocks) {
+    enum { BLOCK = 256 * 128 };                                     // bytes
+    for (int64_t n = 830000, k = 0; n < 6000000; n += 4300003)
+        for (int dtype = 0; dtype < 2; dtype++) {
+            EG_SCOPE;
+            const int64_t step = BLOCK / (dtype ? 8 : 4);
+            eg_seed(11);
+            eg_tensor *a = eg_random_normal(EG_SHAPE(1, n), .dtype = dtype ? EG_FLOAT64 : EG_FLOAT32),
+                      *b = eg_random_normal(EG_SHAPE(n, 1), .dtype = dtype ? EG_FLOAT64 : EG_FLOAT32);
+            double all = 0;
+            for (int64_t i = 0; i < n; i += step) {
+                EG_SCOPE;
+                const int64_t end = i + step < n ? i + step : n;
+                all += eg_item(eg_matmul(eg_slice(a, EG_SHAPE(0, i), EG_SHAPE(1, end - i)),
+                                         eg_slice(b, EG_SHAPE(i, 0), EG_SHAPE(end - i, 1))));
+            }
+            for (k = 0; k < 4; k++) {
+                CHECK(eg_set_num_threads(counts[k]));
+                CHECK(eg_item(eg_matmul(a, b)) == (dtype ? all : (double)(float)all));
+            }
+        }
+    CHECK(eg_set_num_threads(0));
+}
+// Variables of both dtypes, some of them so small that others share their part, are updated at once as one by one.
+static void update(int threads, bool one_by_one, eg_optimizer *(*rule)(void)) {
+    enum { N = 37 };
+    EG_SCOPE;
+    eg_tensor *w[N], *g[N];
+    eg_optimizer *all = rule(), *own[N];
+    CHECK(eg_set_num_threads(threads));
+    eg_seed(5);
+    for (int i = 0; i < N; i++) {
+        const eg_dtype dtype = i % 5 == 3 ? EG_FLOAT64 : EG_FLOAT32;
+        const eg_shape shape = EG_SHAPE(i % 7 == 0 ? 1 : 3 * i, i % 4 == 0 ? 3001 : i == 5 ? 0 : i);
+        w[i] = eg_variable(eg_random_normal(shape, .dtype = dtype), "w");
+        g[i] = eg_random_normal(shape, .dtype = dtype);
+        own[i] = rule();
+    }
+    for (int step = 0; step < 3; step++) {
+        if (!one_by_one) CHECK(eg_apply_gradients(all, g, w, N));
+        for (int i = 0; i < N && one_by_one; i++) CHECK(eg_apply_gradients(own[i], &g[i], &w[i], 1));
+    }
+    hash_begin();
+    for (int i = 0; i < N; i++) hash(w[i]);
+    for (int i = 0; i < N; i++) { eg_release(w[i]); eg_optimizer_release(own[i]); }
+    eg_optimizer_release(all);
+}
+static eg_optimizer *adam(void) { return eg_adam(.learning_rate = 0.01, .weight_decay = 0.1); }
+static eg_optimizer *momentum(void) { return eg_sgd(.learning_rate = 0.01, .momentum = 0.9); }
+TEST(updates_have_the_same_bits_with_any_number_of_threads) {
+    eg_optimizer *(*const rules[])(void) = {adam, momentum};
+    for (int r = 0; r < 2; r++) {
+        update(1, true, rules[r]);
+        const uint64_t alone = hashed;
+        for (int k = 0; k < 4; k++) {
+            update(counts[k], false, rules[r]);
+            CHECK(hashed == alone);
+        }
+    }
+    CHECK(eg_set_num_threads(0));
 }
 
 // ---- training
