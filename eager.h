@@ -18576,8 +18576,9 @@ static void egi_matmul_plan(egi_matmul_job *job, const egi_args *args) {
     job->most = egi_parallel_most();
     job->batches = 1;
     for (int i = 0; i < p->batch_rank; i++) job->batches *= p->batch[i];
+    if (job->batches < 2 * job->most || job->most == 1 || p->k > EGI_TERMS * EGI_KC) return;
     job->cost = egi_matmul_cost(&first) * (double)job->batches;
-    if (job->batches >= 2 * job->most && job->most > 1 && job->cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC)
+    if (job->cost >= EGI_TEAM_LEAST)
         job->needs = (64 + (first.of->small ? egi_gemm_needs(&first) * first.of->size : 0)) / 64 * 64;
 }
 static int64_t egi_space_matmul(const egi_args *args) {
@@ -26135,22 +26136,23 @@ static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, 
                                eg_tensor *steps) {
     egi_update_parameters parameters = { opt->rule, opt->rule->number, opt->options };
     const bool joins = at_once || (eg_executing_eagerly() && !egi_this.trap);
-    egi_args *all = joins ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
+    egi_args few[EGI_UPDATES],
+             *all = joins && n > EGI_UPDATES ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : few;
     int count = 0;
-    bool ok = !joins || all || egi_memory_fail("apply_gradients", n * (int64_t)sizeof *all);
+    bool ok = all || egi_memory_fail("apply_gradients", n * (int64_t)sizeof *all);
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].gradient) continue;
         eg_backend *b = egi_backend_of(p[i].variable);
-        egi_args one = egi_update_args(opt, &p[i], &parameters, rate, steps);
-        if (at_once || (joins && b == &egi_cpu)) { all[count++] = one; continue; }
-        ok = (!p[i].variable->size || egi_launch_update(b, &one)) && egi_update_passes_trap(opt, &p[i]);
+        all[count] = egi_update_args(opt, &p[i], &parameters, rate, steps);
+        if (at_once || (joins && b == &egi_cpu)) count++;
+        else ok = (!p[i].variable->size || egi_launch_update(b, &all[count])) && egi_update_passes_trap(opt, &p[i]);
     }
     if (ok && at_once && count) ok = at_once->updates(at_once, all, count, opt->options.global_clipnorm);
     else if (ok && count) {
         all->variant = count;
         ok = egi_launch_update(&egi_cpu, all);
     }
-    egi_free(all);
+    if (all != few) egi_free(all);
     return ok;
 }
 // Whether the lists can be applied. With an error pending, from which a NULL gradient may come, nothing is changed.
