@@ -4249,7 +4249,7 @@ enum {
     MAY_LACK(NORMALIZE, normalize, EGI_PURE, each, normalize, EGI_NORMALIZE_PARAMS) \
     /* in[0] x, in[1] gamma or NULL, in[2] g, in[3..4] means and variances; out[0] dx, out[1] dgamma, out[2] dbeta, \
        each may be NULL */ \
-    MAY_LACK(NORMALIZE_GRAD, normalize_grad, EGI_PURE, each, normalize, EGI_NORMALIZE_PARAMS) \
+    MAY_LACK(NORMALIZE_GRAD, normalize_grad, EGI_PURE, each, normalize_grad, EGI_NORMALIZE_PARAMS) \
     /* in[0] z, in[1] U, in[2] h at the start, in[3] an LSTM's c at the start, or a GRU's own bias of the product, or \
        NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, out[1] what the gradient needs, out[2] the \
        last h, out[3] an LSTM's last c */ \
@@ -14066,11 +14066,36 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
-// How many positions of so many channels a normalization by columns adds side by side; the bytes of its workspace.
-static int64_t egi_norm_times(int64_t channels) { return channels < EGI_PIECE ? EGI_PIECE / channels : 1; }
-static int64_t egi_norm_bytes(const egi_normalize_parameters *p) {
-    const int64_t channels = p->groups * p->channels;
-    return (6 * channels * egi_norm_times(channels) + 6 * channels + 2 * p->groups) * (int64_t)sizeof(double);
+// How a normalization is divided, by shapes alone: into parts of the examples or, where they are few, of each one's
+// positions (`cut`). EGI_NORM_PART: the fewest elements of a part.
+enum { EGI_NORM_PARTS = 16, EGI_NORM_PART = 1 << 15, EGI_NORM_FEW = 8 };
+typedef struct egi_norm_plan {
+    bool back, columns, cut;            // columns: a group's runs are so short that groups go side by side
+    int64_t channels;                   // of all groups
+    int64_t times, width;               // positions that are summed side by side; columns, or groups
+    int64_t step, parts, room;          // parts have whole steps of positions or examples, and `room` doubles of memory
+} egi_norm_plan;
+static egi_norm_plan egi_norm_plan_of(const egi_normalize_parameters *p, bool back) {
+    egi_norm_plan a;
+    a.back = back;
+    a.columns = p->inner == 1 && p->groups > 1 && p->channels < EGI_PIECE;
+    a.channels = p->groups * p->channels;
+    a.times = a.columns && a.channels < EGI_PIECE ? EGI_PIECE / a.channels : 1;
+    a.width = a.columns ? a.channels * a.times : p->groups;
+    a.step = p->inner == 1 ? EGI_PIECE * a.times : 1;
+    const int64_t side = a.columns ? 1 : p->groups;
+    a.cut = p->examples < EGI_NORM_FEW && p->examples < p->positions / a.step * side;
+    if (!a.cut) a.step = p->examples < EGI_PIECE * EGI_NORM_PARTS ? 1 : EGI_PIECE;
+    // A part of the gradient has 32 terms at least for each of the sums that it leaves to be added to the others'.
+    const int64_t size = (a.cut ? 1 : p->examples) * p->positions * a.channels * p->inner,
+                  worth = size / egi_max64(EGI_NORM_PART, back ? 32 * a.channels : 0),
+                  most = a.cut ? egi_min64(EGI_NORM_PARTS / side, p->positions / a.step) : (int64_t)EGI_NORM_PARTS;
+    a.parts = egi_max64(1, egi_min64(most, egi_min64(worth, (a.cut ? p->positions : p->examples) / a.step)));
+    a.room = (6 * a.width + p->groups + (back ? 4 * a.channels : 0) + 7) & ~(int64_t)7;
+    return a;
+}
+static int64_t egi_norm_bytes(const egi_norm_plan *a) {
+    return (a->parts * a->room + 2 * a->channels) * (int64_t)sizeof(double);
 }
 // Asks for `bytes` of what a loop reads or writes EGI_FETCH_AHEAD bytes later. The processor fetches ahead by itself,
 // but less far than one core needs to have the memory's whole bandwidth. An address after a tensor's end is no fault.
@@ -17660,9 +17685,12 @@ EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 EGI_CPU_OF_FLOATS(attention, in[0])
 EGI_CPU_OF_FLOATS(attention_grad, in[0])
-static int64_t egi_space_normalize(const egi_args *args) {
-    return egi_space_of(egi_norm_bytes((const egi_normalize_parameters *)args->parameters));
+static int64_t egi_norm_space(const egi_args *args, bool back) {
+    const egi_norm_plan a = egi_norm_plan_of((const egi_normalize_parameters *)args->parameters, back);
+    return egi_space_of(egi_norm_bytes(&a));
 }
+static int64_t egi_space_normalize(const egi_args *args) { return egi_norm_space(args, false); }
+static int64_t egi_space_normalize_grad(const egi_args *args) { return egi_norm_space(args, true); }
 static int64_t egi_recurrent_space(const egi_args *args, bool back) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
     return egi_space_of(args->in[0]->dtype == EG_FLOAT32 ? egi_recurrent_bytes_f32(p, back)
@@ -58716,7 +58744,7 @@ static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
 // variance, over its positions, channels and inner elements; each channel of a group has its gamma and beta
 // (egi_normalize_parameters). A group's elements at one position are adjacent: a run. Runs go one by one or, if they
 // are short (`columns`), the rows of all groups side by side. Sums are of x - k, with k near the mean, so that they do
-// not cancel.
+// not cancel. Threads share the parts of a plan (egi_norm_plan).
 
 // Adds the sum of x - k to to[0] and that of its square to to[1].
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_moments)(int64_t n, const EGI_T *x, EGI_T k, double *to) {
@@ -58893,212 +58921,271 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_sums)(int64_t rows, int64_t 
     }
 }
 
-// The memory of a normalization: by channel, by column (`width`: at most one per channel, or EGI_PIECE) and by group.
+// A part's memory: r by group; db, dg and their totals by channel; the others by column, or by group.
 typedef struct EGI_TN(egi_norm_space) {
-    int64_t channels, width, rows, rest;  // channels: of all groups; columns: rows of `width`, one of `rest`
-    double *sum, *along, *db_total, *dg_total, *mean, *r;
-    EGI_T *gamma, *beta, *k, *f, *b, *c, *db, *dg;
-    void *memory;
+    double *sum, *along, *r, *db_total, *dg_total;
+    EGI_T *k, *f, *b, *c, *db, *dg;
 } EGI_TN(egi_norm_space);
-// Takes the space and fills in gamma and beta, by default 1 and 0. False without memory.
-EGI_TARGET static bool EGI_TN(egi_norm_begin)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                              const eg_tensor *gamma, const eg_tensor *beta) {
-    const int64_t channels = p->groups * p->channels, times = egi_norm_times(channels);
-    s->channels = channels;
-    s->width = channels * times;
-    s->rows = p->positions / times;
-    s->rest = p->positions % times * channels;
-    double *at = (double *)egi_space_take(egi_norm_bytes(p));
-    s->memory = at;
-    if (!at) return false;
-    s->sum = at, s->along = at += s->width;
-    s->db_total = at += s->width, s->dg_total = at += channels;
-    s->mean = at += channels, s->r = at += p->groups;
-    s->k = (EGI_T *)(at += p->groups), s->f = (EGI_T *)(at += s->width), s->b = (EGI_T *)(at += s->width),
-    s->c = (EGI_T *)(at += s->width);
-    s->gamma = (EGI_T *)(at += s->width), s->beta = (EGI_T *)(at += channels), s->db = (EGI_T *)(at += channels),
-    s->dg = (EGI_T *)(at += channels);
-    for (int64_t i = 0; i < channels; i++) {
-        s->gamma[i] = gamma ? EGI_DATA(gamma)[i] : 1;
-        s->beta[i] = beta ? EGI_DATA(beta)[i] : 0;
-        s->db[i] = s->dg[i] = 0;
-        s->db_total[i] = s->dg_total[i] = 0;
-    }
-    return true;
-}
-// Whether a group's runs are so short that groups go side by side.
-EGI_TARGET static inline bool EGI_TN(egi_norm_by_columns)(const egi_normalize_parameters *p) {
-    return p->inner == 1 && p->groups > 1 && p->channels < EGI_PIECE;
-}
-// The sums of an example's columns; k is a row.
-EGI_TARGET static void EGI_TN(egi_norm_columns)(EGI_TN(egi_norm_space) *s, const EGI_T *x, const EGI_T *g) {
-    const int64_t done = s->rows * s->width;
-    for (int64_t l = 0; l < s->width; l++) s->sum[l] = s->along[l] = 0;
-    EGI_TN(egi_norm_sums)(s->rows, s->width, x, g, s->k, s->sum, s->along);
-    if (s->rest) EGI_TN(egi_norm_sums)(1, s->rest, x + done, g ? g + done : NULL, s->k, s->sum, s->along);
-}
-// A group's mean and variance, from the sums of x - k and of its square. Not centered: the mean is 0.
-EGI_TARGET static void EGI_TN(egi_norm_moments)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                                int64_t group, double sum, double squares, double k, EGI_T *mean,
-                                                EGI_T *variance) {
-    const double n = (double)(p->positions * p->channels * p->inner), d = p->centered ? sum / n : 0,
-                 v = squares / n - d * d;
-    *mean = (EGI_T)(s->mean[group] = k + d);
-    *variance = (EGI_T)(v < 0 ? 0 : v);
-    s->r[group] = 1 / sqrt((v < 0 ? 0 : v) + p->epsilon);
-}
-// One example whose channels are neighbours: sums along columns, `width` of them, then y = (x - mean) f + b.
-EGI_TARGET static void EGI_TN(egi_norm_example_by_columns)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                                           const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
-    const int64_t channels = s->channels, width = s->width;
-    for (int64_t l = 0; l < width; l++) s->k[l] = p->centered ? x[l % channels / p->channels * p->channels] : 0;
-    EGI_TN(egi_norm_columns)(s, x, NULL);
-    for (int64_t group = 0; group < p->groups; group++) {
-        double sum = 0, squares = 0;
-        for (int64_t l = group * p->channels; l < width; l += channels)
-            for (int64_t c = 0; c < p->channels; c++) sum += s->sum[l + c], squares += s->along[l + c];
-        EGI_TN(egi_norm_moments)(s, p, group, sum, squares, (double)s->k[group * p->channels], mean + group,
-                                 variance + group);
-    }
-    for (int64_t l = 0; l < width; l++) {
-        const int64_t channel = l % channels, group = channel / p->channels;
-        s->k[l] = (EGI_T)s->mean[group];
-        s->f[l] = (EGI_T)(s->r[group] * (double)s->gamma[channel]);
-        s->b[l] = s->beta[channel];
-    }
-    for (int64_t r = 0; r < s->rows; r++)
-        EGI_TN(egi_norm_run_columns)(width, x + r * width, s->k, s->f, s->b, y + r * width);
-    EGI_TN(egi_norm_run_columns)(s->rest, x + s->rows * width, s->k, s->f, s->b, y + s->rows * width);
-}
-// One group of one example, whose runs are `step` apart.
-EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                              int64_t group, const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
-    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
-    const EGI_T k = p->centered ? x[0] : 0;
-    double to[2] = {0, 0};
-    for (int64_t i = 0; i < p->positions; i++) EGI_TN(egi_norm_run_moments)(run, x + i * step, k, to);
-    EGI_TN(egi_norm_moments)(s, p, group, to[0], to[1], (double)k, mean, variance);
-    const EGI_T m = (EGI_T)s->mean[group], r = (EGI_T)s->r[group];
-    for (int64_t i = 0; i < p->positions; i++, x += step, y += step) {
-        if (p->inner == 1) EGI_TN(egi_norm_run_by_channel)(run, x, m, r, s->gamma + first, s->beta + first, y);
-        else
-            for (int64_t c = 0; c < p->channels; c++) {
-                const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + c]);
-                EGI_TN(egi_norm_run)(p->inner, x + c * p->inner, m, f, s->beta[first + c], y + c * p->inner);
-            }
-    }
-}
-// The kernel EGI_NORMALIZE: y, and the mean and variance of each group of each example.
-EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
-    const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
-    const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
-    const EGI_T *x = EGI_DATA(args->in[0]);
-    EGI_T *y = EGI_DATA(args->out[0]), *mean = EGI_DATA(args->out[1]), *variance = EGI_DATA(args->out[2]);
+// What the parts share. y: the gradient's dx, or NULL. Parts of examples are summed and written at once, parts of an
+// example's positions first summed, then written with the memory of part 0.
+typedef struct EGI_TN(egi_norm_job) {
+    const egi_normalize_parameters *p;
+    egi_norm_plan plan;
+    const EGI_T *x, *g;                                         // g: NULL, but for the gradient
+    EGI_T *y, *mean, *variance, *gamma, *beta;
+    double *space;
+    int64_t example;                                            // whose positions are divided
+    bool sums, writes;
+} EGI_TN(egi_norm_job);
+static EGI_TN(egi_norm_space) EGI_TN(egi_norm_space_of)(const EGI_TN(egi_norm_job) *j, int64_t part) {
+    const int64_t width = j->plan.width, channels = j->plan.back ? j->plan.channels : 0;
     EGI_TN(egi_norm_space) s;
-    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], args->in[2])) return egi_memory_fail(args->op->name, 0);
-    for (int64_t e = 0; e < p->examples; e++, x += size, y += size, mean += p->groups, variance += p->groups) {
-        if (EGI_TN(egi_norm_by_columns)(p)) EGI_TN(egi_norm_example_by_columns)(&s, p, x, y, mean, variance);
-        else
-            for (int64_t group = 0; group < p->groups; group++)
-                EGI_TN(egi_norm_group)(&s, p, group, x + group * run, y + group * run, mean + group, variance + group);
-    }
-    egi_space_give(s.memory);
-    return true;
+    double *at = j->space + part * j->plan.room;
+    s.sum = at, s.along = at += width;
+    s.r = at += width, s.k = (EGI_T *)(at += j->p->groups), s.f = (EGI_T *)(at += width);
+    s.b = (EGI_T *)(at += width), s.c = (EGI_T *)(at += width);
+    s.db_total = at += width, s.dg_total = at += channels;
+    s.db = (EGI_T *)(at += channels), s.dg = (EGI_T *)(at + channels);
+    return s;
 }
-
-// With d = x - mean, r = 1 / sqrt(variance + epsilon), h = g gamma and n elements in a group: dx = h r - d (r^3 sum(h
-// d) / n) - r sum(h) / n (the last term if centered), dgamma = sum(g d r), dbeta = sum(g).
-EGI_TARGET static void EGI_TN(egi_norm_back_by_columns)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                                        const EGI_T *x, const EGI_T *g, EGI_T *dx) {
-    const int64_t channels = s->channels, width = s->width;
-    const double n = (double)(p->positions * p->channels);
-    for (int64_t l = 0; l < width; l++) s->k[l] = (EGI_T)s->mean[l % channels / p->channels];
-    EGI_TN(egi_norm_columns)(s, x, g);
-    for (int64_t group = 0; group < p->groups; group++) {
-        double sum = 0, along = 0, r = s->r[group];
-        for (int64_t from = group * p->channels; from < width; from += channels)
-            for (int64_t l = from, c = group * p->channels; l < from + p->channels; l++, c++) {
-                sum += (double)s->gamma[c] * s->sum[l], along += (double)s->gamma[c] * s->along[l];
-                s->db_total[c] += s->sum[l], s->dg_total[c] += s->along[l] * r;
-            }
-        for (int64_t from = group * p->channels; from < width; from += channels)
-            for (int64_t l = from, c = group * p->channels; l < from + p->channels; l++, c++) {
-                s->f[l] = (EGI_T)(r * (double)s->gamma[c]);
-                s->b[l] = (EGI_T)(r * r * r * along / n);
-                s->c[l] = (EGI_T)(p->centered ? r * sum / n : 0);
-            }
+// k of a group, which its sums subtract: near the mean or, for the gradient, the mean. That needs r, too.
+EGI_TARGET static inline EGI_T EGI_TN(egi_norm_center)(const EGI_TN(egi_norm_job) *j, int64_t e, int64_t group,
+                                                       double *r) {
+    const egi_normalize_parameters *p = j->p;
+    const int64_t at = e * p->groups + group;
+    *r = j->g ? 1 / sqrt((double)j->variance[at] + p->epsilon) : 0;
+    if (j->g) return j->mean[at];
+    return p->centered ? j->x[(e * p->positions * p->groups + group) * p->channels * p->inner] : 0;
+}
+// From the sums of x - k and of its square: a group's variance, r and mean, which takes k's place (0, if not centered).
+// The gradient, from the sums of h and of h d (see egi_cpu_normalize_grad): b and c.
+EGI_TARGET static inline void EGI_TN(egi_norm_settle)(const EGI_TN(egi_norm_job) *j, int64_t e, int64_t group,
+                                                      double sum, double along, double *r, EGI_T *k, EGI_T *b,
+                                                      EGI_T *c) {
+    const egi_normalize_parameters *p = j->p;
+    const int64_t at = e * p->groups + group;
+    const double n = (double)(p->positions * p->channels * p->inner);
+    if (j->g) {
+        *b = (EGI_T)(*r * *r * *r * along / n), *c = (EGI_T)(p->centered ? *r * sum / n : 0);
+    } else {
+        const double d = p->centered ? sum / n : 0, v = along / n - d * d, variance = v < 0 ? 0 : v;
+        *r = 1 / sqrt(variance + p->epsilon);
+        j->mean[at] = *k = (EGI_T)((double)*k + d), j->variance[at] = (EGI_T)variance;
     }
-    if (!dx) return;
-    for (int64_t r = 0; r < s->rows; r++)
-        EGI_TN(egi_norm_run_back_columns)(width, x + r * width, g + r * width, s->k, s->f, s->b, s->c, dx + r * width);
-    EGI_TN(egi_norm_run_back_columns)(s->rest, x + s->rows * width, g + s->rows * width, s->k, s->f, s->b, s->c,
-                                      dx + s->rows * width);
 }
 // Adds db and dg, sums of few terms, to the totals.
-EGI_TARGET static void EGI_TN(egi_norm_carry)(EGI_TN(egi_norm_space) *s) {
-    for (int64_t c = 0; c < s->channels; c++) {
+EGI_TARGET static void EGI_TN(egi_norm_carry)(const EGI_TN(egi_norm_space) *s, int64_t first, int64_t end) {
+    for (int64_t c = first; c < end; c++) {
         s->db_total[c] += (double)s->db[c], s->dg_total[c] += (double)s->dg[c];
         s->db[c] = s->dg[c] = 0;
     }
 }
-// The gradients: dx, unless NULL, is g f minus the shares through variance (b) and mean (c).
-EGI_TARGET static void EGI_TN(egi_norm_group_back)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
-                                                   int64_t group, const EGI_T *x, const EGI_T *g, EGI_T *dx) {
-    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
-    const EGI_T mean = (EGI_T)s->mean[group], r = (EGI_T)s->r[group];
-    const double n = (double)(p->positions * run), cube = s->r[group] * s->r[group] * s->r[group];
-    double to[2] = {0, 0};
-    for (int64_t i = 0; i < p->positions; i++) {
-        const EGI_T *xi = x + i * step, *gi = g + i * step;
-        if (p->inner == 1) {
-            EGI_TN(egi_norm_run_slopes_by_channel)(run, xi, gi, s->gamma + first, mean, r, to, s->db + first,
-                                                   s->dg + first);
-            if (i % EGI_PIECE == EGI_PIECE - 1) EGI_TN(egi_norm_carry)(s);
-            continue;
-        }
-        for (int64_t c = first; c < first + p->channels; c++, xi += p->inner, gi += p->inner) {
-            double own[2] = {0, 0};
-            EGI_TN(egi_norm_run_slopes)(p->inner, xi, gi, mean, own);
-            to[0] += (double)s->gamma[c] * own[0], to[1] += (double)s->gamma[c] * own[1];
-            s->db_total[c] += own[0], s->dg_total[c] += own[1] * s->r[group];
-        }
+// By columns, of so many positions from the element `at` on: k, the sums, then y = (x - k) f + b with the mean for k,
+// or the gradient's dx = g f - (x - k) b - c.
+EGI_TARGET static void EGI_TN(egi_norm_center_columns)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                       int64_t e) {
+    const int64_t channels = j->p->channels, width = j->plan.width;
+    for (int64_t group = 0; group < j->p->groups; group++) {
+        const EGI_T k = EGI_TN(egi_norm_center)(j, e, group, s->r + group);
+        for (int64_t from = group * channels; from < width; from += j->plan.channels)
+            for (int64_t l = from; l < from + channels; l++) s->k[l] = k;
     }
-    const EGI_T b = (EGI_T)(cube * to[1] / n), c = (EGI_T)(p->centered ? s->r[group] * to[0] / n : 0);
-    for (int64_t i = 0; dx && i < p->positions; i++, x += step, g += step, dx += step) {
-        if (p->inner == 1) EGI_TN(egi_norm_run_back_by_channel)(run, x, g, mean, r, s->gamma + first, b, c, dx);
-        else
-            for (int64_t q = 0; q < p->channels; q++) {
-                const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + q]);
-                EGI_TN(egi_norm_run_back)(p->inner, x + q * p->inner, g + q * p->inner, mean, f, b, c,
-                                          dx + q * p->inner);
+}
+EGI_TARGET static void EGI_TN(egi_norm_sum_columns)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                    const EGI_TN(egi_norm_space) *of, int64_t at, int64_t positions) {
+    const egi_norm_plan *a = &j->plan;
+    const int64_t rows = positions / a->times, rest = positions % a->times * a->channels, last = at + rows * a->width;
+    for (int64_t l = 0; l < a->width; l++) s->sum[l] = s->along[l] = 0;
+    EGI_TN(egi_norm_sums)(rows, a->width, j->x + at, j->g ? j->g + at : NULL, of->k, s->sum, s->along);
+    if (rest) EGI_TN(egi_norm_sums)(1, rest, j->x + last, j->g ? j->g + last : NULL, of->k, s->sum, s->along);
+}
+EGI_TARGET static void EGI_TN(egi_norm_settle_columns)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                       int64_t e) {
+    const int64_t channels = j->p->channels, width = j->plan.width, step = j->plan.channels;
+    for (int64_t group = 0, first = 0; group < j->p->groups; group++, first += channels) {
+        double sum = 0, along = 0, r = s->r[group];
+        EGI_T mean = s->k[first], b = 0, c = 0;
+        for (int64_t from = first; from < width; from += step)
+            for (int64_t l = from, q = first; l < from + channels; l++, q++) {
+                if (!j->g) { sum += s->sum[l], along += s->along[l]; continue; }
+                sum += (double)j->gamma[q] * s->sum[l], along += (double)j->gamma[q] * s->along[l];
+                s->db_total[q] += s->sum[l], s->dg_total[q] += s->along[l] * r;
+            }
+        EGI_TN(egi_norm_settle)(j, e, group, sum, along, &r, &mean, &b, &c);
+        for (int64_t from = first; from < width; from += step)
+            for (int64_t l = from, q = first; l < from + channels; l++, q++) {
+                s->k[l] = mean, s->f[l] = (EGI_T)(r * (double)j->gamma[q]);
+                s->b[l] = j->g ? b : j->beta[q], s->c[l] = c;
             }
     }
 }
-// With x^ = (x - mean) r, r = 1 / sqrt(variance + epsilon), d = g gamma, and means over a group: dx = r (d - mean(d) -
-// x^ mean(d x^)), dgamma = sum(g x^), dbeta = sum(g). Not centered (RMS), mean and mean(d) are left out.
-EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
-    const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
-    const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
-    const EGI_T *x = EGI_DATA(args->in[0]), *g = EGI_DATA(args->in[2]), *mean = EGI_DATA(args->in[3]),
-                *variance = EGI_DATA(args->in[4]);
-    EGI_T *dx = args->out[0] ? EGI_DATA(args->out[0]) : NULL;
-    EGI_TN(egi_norm_space) s;
-    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], NULL)) return egi_memory_fail(args->op->name, 0);
-    for (int64_t e = 0; e < p->examples; e++, x += size, g += size, mean += p->groups, variance += p->groups) {
-        for (int64_t i = 0; i < p->groups; i++)
-            s.mean[i] = (double)mean[i], s.r[i] = 1 / sqrt((double)variance[i] + p->epsilon);
-        if (EGI_TN(egi_norm_by_columns)(p)) EGI_TN(egi_norm_back_by_columns)(&s, p, x, g, dx);
-        else
-            for (int64_t i = 0; i < p->groups; i++)
-                EGI_TN(egi_norm_group_back)(&s, p, i, x + i * run, g + i * run, dx ? dx + i * run : NULL);
-        if (e % EGI_PIECE == EGI_PIECE - 1 || e == p->examples - 1) EGI_TN(egi_norm_carry)(&s);
-        if (dx) dx += size;
+EGI_TARGET static void EGI_TN(egi_norm_write_columns)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                      int64_t at, int64_t positions) {
+    const int64_t end = at + positions * j->plan.channels, width = j->plan.width;
+    for (; at < end; at += width) {
+        const int64_t n = egi_min64(width, end - at);
+        if (j->g) EGI_TN(egi_norm_run_back_columns)(n, j->x + at, j->g + at, s->k, s->f, s->b, s->c, j->y + at);
+        else EGI_TN(egi_norm_run_columns)(n, j->x + at, s->k, s->f, s->b, j->y + at);
     }
-    for (int64_t c = 0; c < s.channels; c++) {
+}
+// The same for one group, with scale = r.
+EGI_TARGET static inline void EGI_TN(egi_norm_sum_group)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                         int64_t group, EGI_T k, double scale, int64_t at,
+                                                         int64_t positions, bool carries, double *to) {
+    const egi_normalize_parameters *p = j->p;
+    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels,
+                  end = first + p->channels;
+    const EGI_T r = (EGI_T)scale;
+    for (int64_t i = 0; i < positions; i++, at += step) {
+        if (!j->g) { EGI_TN(egi_norm_run_moments)(run, j->x + at, k, to); continue; }
+        const EGI_T *x = j->x + at, *g = j->g + at;
+        if (p->inner == 1) {
+            EGI_TN(egi_norm_run_slopes_by_channel)(run, x, g, j->gamma + first, k, r, to, s->db + first, s->dg + first);
+            if (i % EGI_PIECE == EGI_PIECE - 1) EGI_TN(egi_norm_carry)(s, first, end);
+        } else
+            for (int64_t c = first; c < end; c++, x += p->inner, g += p->inner) {
+                double own[2] = {0, 0};
+                EGI_TN(egi_norm_run_slopes)(p->inner, x, g, k, own);
+                to[0] += (double)j->gamma[c] * own[0], to[1] += (double)j->gamma[c] * own[1];
+                s->db_total[c] += own[0], s->dg_total[c] += own[1] * scale;
+            }
+    }
+    if (carries) EGI_TN(egi_norm_carry)(s, first, end);
+}
+EGI_TARGET static inline void EGI_TN(egi_norm_write_group)(const EGI_TN(egi_norm_job) *j, int64_t group, EGI_T mean,
+                                                           double scale, EGI_T b, EGI_T c, int64_t at,
+                                                           int64_t positions) {
+    const egi_normalize_parameters *p = j->p;
+    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
+    const EGI_T r = (EGI_T)scale, *gamma = j->gamma + first, *beta = j->beta + first;
+    for (int64_t i = 0; i < positions; i++, at += step) {
+        const EGI_T *x = j->x + at, *g = j->g ? j->g + at : NULL;
+        EGI_T *y = j->y + at;
+        if (p->inner == 1 && g) EGI_TN(egi_norm_run_back_by_channel)(run, x, g, mean, r, gamma, b, c, y);
+        else if (p->inner == 1) EGI_TN(egi_norm_run_by_channel)(run, x, mean, r, gamma, beta, y);
+        else
+            for (int64_t q = 0, o = 0; q < p->channels; q++, o += p->inner) {
+                const EGI_T f = (EGI_T)(scale * (double)gamma[q]);
+                if (g) EGI_TN(egi_norm_run_back)(p->inner, x + o, g + o, mean, f, b, c, y + o);
+                else EGI_TN(egi_norm_run)(p->inner, x + o, mean, f, beta[q], y + o);
+            }
+    }
+}
+// What a part does for an example, by columns, or for one group of it.
+EGI_TARGET static void EGI_TN(egi_norm_columns)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                const EGI_TN(egi_norm_space) *of, int64_t e, int64_t at,
+                                                int64_t positions) {
+    const bool whole = j->sums && j->writes;
+    if (whole) EGI_TN(egi_norm_center_columns)(j, s, e);
+    if (j->sums) EGI_TN(egi_norm_sum_columns)(j, s, of, at, positions);
+    if (whole) EGI_TN(egi_norm_settle_columns)(j, s, e);
+    if (j->writes && j->y) EGI_TN(egi_norm_write_columns)(j, of, at, positions);
+}
+EGI_TARGET static inline void EGI_TN(egi_norm_group)(const EGI_TN(egi_norm_job) *j, const EGI_TN(egi_norm_space) *s,
+                                                     const EGI_TN(egi_norm_space) *of, int64_t e, int64_t i,
+                                                     int64_t at, int64_t positions, bool carries) {
+    const bool whole = j->sums && j->writes;
+    double to[2] = {0, 0}, r = whole ? 0 : of->r[i];
+    EGI_T k = whole ? EGI_TN(egi_norm_center)(j, e, i, &r) : of->k[i], b = 0, c = 0;
+    if (j->sums) EGI_TN(egi_norm_sum_group)(j, s, i, k, r, at, positions, carries, to);
+    if (whole) EGI_TN(egi_norm_settle)(j, e, i, to[0], to[1], &r, &k, &b, &c);
+    else if (j->sums) s->sum[i] = to[0], s->along[i] = to[1];
+    else b = of->b[i], c = of->c[i];
+    if (j->writes && j->y) EGI_TN(egi_norm_write_group)(j, i, k, r, b, c, at, positions);
+}
+// Parts begin .. end - 1: of the examples, or of one group's (or, by columns, all groups') positions in one example.
+EGI_TARGET static void EGI_TN(egi_norm_parts)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_norm_job) *j = (const EGI_TN(egi_norm_job) *)context;
+    const egi_normalize_parameters *p = j->p;
+    const egi_norm_plan *a = &j->plan;
+    const int64_t run = p->channels * p->inner, row = p->groups * run, count = a->cut ? p->positions : p->examples,
+                  steps = count / a->step;
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t part = u % a->parts, next = part + 1, from = steps * part / a->parts * a->step,
+                      to = next < a->parts ? steps * next / a->parts * a->step : count,
+                      position = a->cut ? from : 0, n = a->cut ? to - from : p->positions,
+                      first = a->cut ? 0 : from, last = a->cut ? p->examples : to,
+                      groups = a->columns ? 0 : a->cut ? u / a->parts + 1 : p->groups;
+        const EGI_TN(egi_norm_space) own = EGI_TN(egi_norm_space_of)(j, part),
+                                     of = EGI_TN(egi_norm_space_of)(j, a->cut ? 0 : part);
+        for (int64_t e = a->cut ? j->example : first; e < (a->cut ? j->example + 1 : last); e++) {
+            const int64_t at = (e * p->positions + position) * row;
+            const bool carries = j->g && ((e - first) % EGI_PIECE == EGI_PIECE - 1 || e == last - 1);
+            if (a->columns) EGI_TN(egi_norm_columns)(j, &own, &of, e, at, n);
+            for (int64_t i = a->cut ? u / a->parts : 0; i < groups; i++)
+                EGI_TN(egi_norm_group)(j, &own, &of, e, i, at + i * run, n, carries);
+        }
+    }
+}
+// An example whose positions are divided: the sums of all parts, then what is written.
+EGI_TARGET static void EGI_TN(egi_norm_example)(EGI_TN(egi_norm_job) *j, int64_t units, double cost) {
+    const EGI_TN(egi_norm_space) s = EGI_TN(egi_norm_space_of)(j, 0);
+    const bool columns = j->plan.columns;
+    const int64_t e = j->example, groups = columns ? 0 : j->p->groups;
+    if (columns) EGI_TN(egi_norm_center_columns)(j, &s, e);
+    for (int64_t i = 0; i < groups; i++) s.k[i] = EGI_TN(egi_norm_center)(j, e, i, s.r + i);
+    j->sums = true, j->writes = false;
+    egi_parallel(units, cost, EGI_TN(egi_norm_parts), j);
+    for (int64_t part = 1; part < j->plan.parts; part++) {
+        const EGI_TN(egi_norm_space) own = EGI_TN(egi_norm_space_of)(j, part);
+        for (int64_t l = 0; l < j->plan.width; l++) s.sum[l] += own.sum[l], s.along[l] += own.along[l];
+    }
+    if (columns) EGI_TN(egi_norm_settle_columns)(j, &s, e);
+    for (int64_t i = 0; i < groups; i++)
+        EGI_TN(egi_norm_settle)(j, e, i, s.sum[i], s.along[i], s.r + i, s.k + i, s.b + i, s.c + i);
+    j->sums = false, j->writes = true;
+    if (j->y) egi_parallel(units, cost, EGI_TN(egi_norm_parts), j);
+}
+// Takes the space, fills in gamma and beta, by default 1 and 0, and runs all parts. False without memory.
+EGI_TARGET static bool EGI_TN(egi_norm_run_all)(EGI_TN(egi_norm_job) *j, const egi_args *args, bool back) {
+    const egi_normalize_parameters *p = j->p = (const egi_normalize_parameters *)args->parameters;
+    const egi_norm_plan *a = &j->plan;
+    const eg_tensor *beta = back ? NULL : args->in[2];
+    j->plan = egi_norm_plan_of(p, back);
+    const bool twice = a->cut && a->parts > 1;
+    const int64_t size = a->parts * a->room, examples = a->cut ? p->examples : 1,
+                  units = a->parts * (a->cut && !a->columns ? p->groups : 1);
+    const double whole = (back ? 0.15 : 0.07) * (double)args->in[0]->size * (double)sizeof(EGI_T),
+                 cost = egi_step_cost(whole / (double)(twice ? 2 * examples : examples), whole);
+    j->space = (double *)egi_space_take(egi_norm_bytes(a));
+    if (!j->space) return egi_memory_fail(args->op->name, 0);
+    if (back) memset(j->space, 0, (size_t)size * sizeof(double));
+    j->gamma = (EGI_T *)(j->space + size), j->beta = (EGI_T *)(j->space + size + a->channels);
+    for (int64_t i = 0; i < a->channels; i++) {
+        j->gamma[i] = args->in[1] ? EGI_DATA(args->in[1])[i] : 1;
+        j->beta[i] = beta ? EGI_DATA(beta)[i] : 0;
+    }
+    j->sums = j->writes = true;
+    for (j->example = 0; j->example < examples; j->example++)
+        if (twice) EGI_TN(egi_norm_example)(j, units, cost);
+        else egi_parallel(units, cost, EGI_TN(egi_norm_parts), j);
+    return true;
+}
+// The kernel EGI_NORMALIZE: y, and the mean and variance of each group of each example.
+EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
+    EGI_TN(egi_norm_job) j;
+    j.x = EGI_DATA(args->in[0]), j.g = NULL;
+    j.y = EGI_DATA(args->out[0]), j.mean = EGI_DATA(args->out[1]), j.variance = EGI_DATA(args->out[2]);
+    if (!EGI_TN(egi_norm_run_all)(&j, args, false)) return false;
+    egi_space_give(j.space);
+    return true;
+}
+// With d = x - mean, r = 1 / sqrt(variance + epsilon), h = g gamma and n elements in a group: dx = h r - d (r^3 sum(h
+// d) / n) - r sum(h) / n (the last term if centered), dgamma = sum(g d r), dbeta = sum(g). Not centered (RMS), the mean
+// is 0.
+EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
+    EGI_TN(egi_norm_job) j;
+    j.x = EGI_DATA(args->in[0]), j.g = EGI_DATA(args->in[2]);
+    j.y = EGI_DATA_OR_NULL(args->out[0]), j.mean = EGI_DATA(args->in[3]), j.variance = EGI_DATA(args->in[4]);
+    if (!EGI_TN(egi_norm_run_all)(&j, args, true)) return false;
+    const EGI_TN(egi_norm_space) s = EGI_TN(egi_norm_space_of)(&j, 0);
+    for (int64_t part = 1; part < j.plan.parts; part++)
+        for (int64_t c = 0; c < 2 * j.plan.channels; c++) s.db_total[c] += s.db_total[part * j.plan.room + c];
+    for (int64_t c = 0; c < j.plan.channels; c++) {
         if (args->out[1]) EGI_DATA(args->out[1])[c] = (EGI_T)s.dg_total[c];
         if (args->out[2]) EGI_DATA(args->out[2])[c] = (EGI_T)s.db_total[c];
     }
-    egi_space_give(s.memory);
+    egi_space_give(j.space);
     return true;
 }
 #endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS

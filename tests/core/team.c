@@ -221,6 +221,65 @@ TEST(updates_have_the_same_bits_with_any_number_of_threads) {
     CHECK(eg_set_num_threads(0));
 }
 
+// A normalization's kernel, divided in each of its ways: along examples, positions, groups, and by columns.
+typedef struct norm { const char *name; eg_layer *(*of)(eg_layer_options); eg_shape shape; int axis, groups; } norm;
+static const norm norms[] = {
+    {"layer normalization", eg_layer_layer_normalization, {2, {200, 1000}}, 0, 0},
+    {"layer normalization of short rows", eg_layer_layer_normalization, {2, {30011, 7}}, 0, 0},
+    {"rms normalization", eg_layer_rms_normalization, {3, {5, 41, 1000}}, 0, 0},
+    {"batch normalization", eg_layer_batch_normalization, {4, {5, 29, 23, 64}}, 0, 0},
+    {"batch normalization of three channels", eg_layer_batch_normalization, {2, {70011, 3}}, 0, 0},
+    {"batch normalization of many channels", eg_layer_batch_normalization, {2, {209, 1000}}, 0, 0},
+    {"batch normalization of channels first", eg_layer_batch_normalization, {4, {5, 64, 29, 23}}, 1, 0},
+    {"batch normalization of three channels first", eg_layer_batch_normalization, {4, {67, 3, 37, 29}}, 1, 0},
+    {"groups of two", eg_layer_group_normalization, {4, {9, 31, 37, 22}}, 0, 11},
+    {"groups of two of few examples", eg_layer_group_normalization, {4, {2, 61, 73, 22}}, 0, 11},
+    {"wide groups", eg_layer_group_normalization, {4, {9, 15, 16, 99}}, 0, 3},
+    {"wide groups of few examples", eg_layer_group_normalization, {4, {2, 33, 34, 99}}, 0, 3},
+    {"groups of channels first", eg_layer_group_normalization, {4, {9, 12, 49, 41}}, 1, 4},
+    {"groups of channels first of few examples", eg_layer_group_normalization, {4, {2, 66, 49, 31}}, 1, 11},
+    {"groups of one", eg_layer_group_normalization, {4, {9, 31, 25, 33}}, 0, -1},
+};
+static void run_norm(const norm *c, eg_dtype dtype, bool bare) {
+    EG_SCOPE;
+    eg_seed(5);
+    eg_layer_options o = { 0 };
+    o.dtype = dtype;
+    o.axis = c->axis;
+    o.groups = c->groups;
+    o.no_scale = o.no_center = bare;
+    eg_layer *layer = c->of(o);
+    eg_tensor *x = eg_add(eg_random_normal(c->shape, .dtype = dtype), 3),
+              *up = eg_random_normal(c->shape, .dtype = dtype), *y, *of[3] = { x, NULL, NULL }, *g[3] = { NULL };
+    CHECK(eg_layer_build(layer, c->shape));
+    const int n = eg_layer_trainable_weights(layer, of + 1, 2);
+    for (int i = 1; i <= n; i++) eg_assign(of[i], eg_random_normal(eg_shape_of(of[i]), .dtype = dtype));
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK((y = eg_call(layer, x, .training = true)) != NULL);
+    CHECK(eg_tape_gradients_from(tape, &y, 1, &up, of, 1 + n, g));
+    eg_list weights = eg_layer_weights_list(layer);
+    hash_begin();
+    hash(y);
+    for (int i = 0; i <= n; i++) hash(g[i]);
+    for (int i = n; i < weights.count; i++) hash(weights.tensors[i]);
+    eg_layer_release(layer);
+}
+TEST(normalizations_have_the_same_bits_with_any_number_of_threads) {
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i += test_share > 1 ? 3 : 1)
+        for (int how = 0; how < (test_share > 1 ? 1 : 3); how++) {
+            uint64_t alone = 0;
+            for (int k = 0; k < COUNTS; k++) {
+                CHECK(eg_set_num_threads(counts[k]));
+                run_norm(&norms[i], how == 1 ? EG_FLOAT64 : EG_FLOAT32, how == 2);
+                if (!k) alone = hashed;
+                else CHECK(hashed == alone);
+                if (hashed != alone) printf("    %s with %d threads\n", norms[i].name, counts[k]);
+            }
+        }
+    CHECK(eg_set_num_threads(0));
+}
+
 // ---- training
 
 static void train(bool traced) {

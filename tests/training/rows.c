@@ -3,7 +3,7 @@
 #include "test.h"
 #include <math.h>
 
-enum { MOST = 6000 };
+enum { MOST = 1 << 18 };
 
 static const int64_t *lengths(int i) {
     static int64_t n;
@@ -136,8 +136,8 @@ static int64_t place(const form *f, int64_t e, int64_t s, int64_t q, int64_t c, 
 static double normalize_by_loops(const form *f, double epsilon) {
     double grows = 1;
     const double m = (double)(f->s * f->c * f->inner);
-    memset(want_dgamma, 0, sizeof want_dgamma);
-    memset(want_dbeta, 0, sizeof want_dbeta);
+    memset(want_dgamma, 0, (size_t)(f->groups * f->c) * sizeof *want_dgamma);
+    memset(want_dbeta, 0, (size_t)(f->groups * f->c) * sizeof *want_dbeta);
     for (int64_t e = 0; e < f->n; e++)
         for (int64_t q = 0; q < f->groups; q++) {
             double mean = 0, variance = 0, even = 0, along = 0;
@@ -172,7 +172,7 @@ static void normalize(eg_layer *layer, eg_shape shape, form f, eg_dtype dtype, b
     fill(g, size, 0.9);
     fill(gamma_of, features, 2);
     fill(beta_of, features, 3);
-    if (!f.centered) memset(beta_of, 0, sizeof beta_of);
+    if (!f.centered) memset(beta_of, 0, (size_t)features * sizeof *beta_of);
     const double near = bound(dtype) * normalize_by_loops(&f, 1e-3);
     eg_tensor *in = tensor(x, dtype, shape), *up = tensor(g, dtype, shape);
     // the same values, other strides
@@ -231,6 +231,30 @@ TEST(normalizations_of_groups) {
     for (int64_t c = 1; c < 40; c += 3)
         normalize(eg_layer_group_normalization(.groups = -1, .epsilon = 1e-3), EG_SHAPE(2, 5, 3, c),
                   (form){2, 15, c, 1, 1, true}, EG_FLOAT32, false);
+}
+// Sizes at which the kernel is divided: into parts of the examples, or of the positions of few.
+TEST(normalizations_in_parts) {
+    static const int64_t channels[] = {1, 3, 64, 1000};
+    for (int i = 0; i < 8; i++) {
+        const eg_dtype dtype = i & 1 ? EG_FLOAT64 : EG_FLOAT32;
+        const int64_t c = channels[i / 2], n = 200000 / c + 7;
+        normalize(eg_layer_batch_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, c),
+                  (form){1, n, c, 1, 1, true}, dtype, false);
+        normalize(eg_layer_layer_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, c),
+                  (form){n, 1, 1, c, 1, true}, dtype, false);
+        normalize(eg_layer_rms_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, c),
+                  (form){n, 1, 1, c, 1, false}, dtype, false);
+    }
+    for (int i = 0; i < 8; i++) {
+        const eg_dtype dtype = i & 1 ? EG_FLOAT64 : EG_FLOAT32;
+        const int64_t n = i & 2 ? 9 : 2, c = i & 4 ? 33 : 2, m = 200000 / n / c / 3 + 5;
+        normalize(eg_layer_group_normalization(.groups = 3, .epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, m, 3 * c),
+                  (form){n, m, 3, c, 1, true}, dtype, false);
+        normalize(eg_layer_group_normalization(.groups = 3, .axis = 1, .epsilon = 1e-3, .dtype = dtype),
+                  EG_SHAPE(n, 3 * c, m), (form){n, 1, 3, c, m, true}, dtype, false);
+    }
+    normalize(eg_layer_batch_normalization(.axis = 1, .epsilon = 1e-3), EG_SHAPE(67, 3, 1000),
+              (form){1, 67, 3, 1, 1000, true}, EG_FLOAT32, false);
 }
 // The layers without weights, and what a batch leaves in the moving means.
 TEST(normalizations_without_weights) {
