@@ -247,7 +247,8 @@ static void run_norm(const norm *c, eg_dtype dtype, bool bare) {
     o.dtype = dtype;
     o.axis = c->axis;
     o.groups = c->groups;
-    o.no_scale = o.no_center = bare;
+    o.no_scale = bare;
+    o.no_center = bare && c->of != eg_layer_rms_normalization;
     eg_layer *layer = c->of(o);
     eg_tensor *x = eg_add(eg_random_normal(c->shape, .dtype = dtype), 3),
               *up = eg_random_normal(c->shape, .dtype = dtype), *y, *of[3] = { x, NULL, NULL }, *g[3] = { NULL };
