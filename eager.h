@@ -17955,27 +17955,39 @@ EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2, 32)
 #define EGI_ARGMAX_CALL(name, ...) egi_argmax##name(__VA_ARGS__)
 #endif
 #define EGI_ARGMAX_CASE(T, name, TURN) { \
-        const T *x = (const T *)(const void *)args->in[0]->data; \
-        for (int64_t o = 0; o < p->outer; o++, x += p->n * p->inner, y += p->inner) { \
-            if (p->inner == 1) { y[0] = EGI_ARGMAX_CALL(name##_of_row, p->n, x, TURN); continue; } \
-            for (int64_t j = 0; j < p->inner; j += EGI_CHOOSE_COLUMNS) \
-                EGI_ARGMAX_CALL(name##_of_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), x + j, \
-                                TURN, y + j); \
+        const T *x = (const T *)(const void *)job->args->in[0]->data; \
+        for (int64_t u = begin; u < end; u++) { \
+            const int64_t row = u / strips * p->inner, j = u % strips * EGI_CHOOSE_COLUMNS; \
+            const T *from = x + row * p->n + j; \
+            if (p->inner == 1) y[row] = EGI_ARGMAX_CALL(name##_of_row, p->n, from, TURN); \
+            else EGI_ARGMAX_CALL(name##_of_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), from, \
+                                 TURN, y + row + j); \
         } \
-        return true; \
+        break; \
     }
-// Positions of the greatest or, by turning the order, the least elements.
-static bool egi_cpu_argmax(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+typedef struct egi_argmax_job { const egi_args *args; int64_t strips; } egi_argmax_job;     // strips of columns
+static void egi_argmax_run(void *context, int64_t begin, int64_t end) {
+    const egi_argmax_job *job = (const egi_argmax_job *)context;
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
     const bool least = p->kind == EGI_ARGMIN;
-    int64_t *y = (int64_t *)(void *)args->out[0]->data;
-    switch (args->in[0]->dtype) {
+    const int64_t strips = job->strips;
+    int64_t *y = (int64_t *)(void *)job->args->out[0]->data;
+    switch (job->args->in[0]->dtype) {
         case EG_FLOAT32: EGI_ARGMAX_CASE(float, _f32, least ? -1.0f : 1.0f)
         case EG_FLOAT64: EGI_ARGMAX_CASE(double, _f64, least ? -1.0 : 1.0)
         case EG_INT32: EGI_ARGMAX_CASE(int32_t, _i32, -(int32_t)least)
         case EG_INT64: EGI_ARGMAX_CASE(int64_t, _i64, -(int64_t)least)
         default: EGI_ARGMAX_CASE(uint8_t, _u8, (uint8_t)(least ? 255 : 0))
     }
+}
+// Positions of the greatest or, by turning the order, the least elements.
+static bool egi_cpu_argmax(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0];
+    egi_argmax_job job = { args, (p->inner + EGI_CHOOSE_COLUMNS - 1) / EGI_CHOOSE_COLUMNS };
+    egi_parallel(p->outer * job.strips, (p->inner == 1 ? 0.04 : 0.09) * (double)(x->size * egi_dtypes[x->dtype].size),
+                 egi_argmax_run, &job);
+    return true;
 }
 
 // Whether one of n bools equals `any`; and, for each of cols <= EGI_BLOCK columns of (n, inner), all or any.
@@ -18454,16 +18466,60 @@ static int64_t egi_sort_room(const egi_sort_parameters *p) { return p->k < p->n 
 static egi_sort_form egi_sort_with_place(int size, int64_t n) {
     return size < 8 && n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS;
 }
-// The bytes that it takes; 0: these rows are sorted without.
+// The bytes that a thread takes; 0: these rows are sorted without.
 static int64_t egi_sort_bytes_taken(const egi_sort_parameters *p, int size) {
     const int64_t room = egi_sort_room(p);
     return p->n <= egi_sort_short(size) || (size == 1 && room == p->n) ? 0
-           : room * 2 * egi_sort_form_size[egi_sort_with_place(size, p->n)];
+           : egi_space_of(room * 2 * egi_sort_form_size[egi_sort_with_place(size, p->n)]);
+}
+// Rows are divided among at most `most` threads, each with `bytes` of the space.
+typedef struct egi_sort_job {
+    const egi_args *args;
+    char *space;
+    int64_t bytes;
+    int most;
+} egi_sort_job;
+static egi_sort_job egi_sort_plan(const egi_args *args) {
+    const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
+    const egi_sort_job job = { args, NULL, egi_sort_bytes_taken(p, egi_dtypes[args->in[0]->dtype].size),
+                               (int)egi_max64(1, egi_min64(p->outer, egi_parallel_most())) };
+    return job;
 }
 static int64_t egi_space_sort(const egi_args *args) {
-    const int64_t bytes = egi_sort_bytes_taken((const egi_sort_parameters *)args->parameters,
-                                               egi_dtypes[args->in[0]->dtype].size);
-    return bytes ? egi_space_of(bytes) : 0;
+    const egi_sort_job job = egi_sort_plan(args);
+    return job.bytes ? egi_space_of(job.bytes * job.most) : 0;
+}
+static void egi_sort_run(void *context, int64_t begin, int64_t end) {
+    const egi_sort_job *job = (const egi_sort_job *)context;
+    const egi_sort_parameters *p = (const egi_sort_parameters *)job->args->parameters;
+    const eg_tensor *x = job->args->in[0], *y = job->args->out[0], *places = job->args->out[1];
+    const int64_t size = egi_dtypes[x->dtype].size, room = egi_sort_room(p);
+    const egi_sort_form with_place = egi_sort_with_place((int)size, p->n),
+                        alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
+    bool (*const loses)(const void *, int64_t) = egi_sort_dtypes[x->dtype].loses;
+    const char *from = x->data + begin * p->n * size;
+    char *values = y ? y->data + begin * p->k * size : NULL,
+         *space = job->bytes ? job->space + egi_this.slot * job->bytes : NULL;
+    int64_t *order = places ? (int64_t *)(void *)places->data + begin * p->k : NULL;
+    if (p->n <= egi_sort_short((int)size)) {
+        egi_sort_short_rows(x->dtype, end - begin, p->n, p->k, p->descending, from, values, order);
+        return;
+    }
+    for (int64_t o = begin; o < end; o++, from += p->n * size) {
+        if (!job->bytes) egi_sort_bytes(p->n, p->k, p->descending, (const uint8_t *)from, (uint8_t *)values, order);
+        else {
+            egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
+            if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && (!loses || !loses(from, p->n)))
+                r.form = alone;
+            char *other = space + room * egi_sort_form_size[r.form];
+            const void *items = room < p->n
+                                ? egi_sort_some(&r, from, (uint64_t *)(void *)space, (uint64_t *)(void *)other)
+                                : egi_sort_all(&r, from, space, other);
+            egi_sort_write(&r, (const uint64_t *)items, from, values, order);
+        }
+        if (values) values += p->k * size;
+        if (order) order += p->k;
+    }
 }
 // Short rows are sorted by counting ranks, longer ones of bytes by counting values. Other rows become unsigned keys in
 // the wanted order, sorted by digits: with positions if these are wanted or equal keys may be different values, else
@@ -18472,35 +18528,13 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
     const int size = egi_dtypes[x->dtype].size;
-    const char *from = x->data;
-    char *values = args->out[0] ? args->out[0]->data : NULL;
-    int64_t *order = args->out[1] ? (int64_t *)(void *)args->out[1]->data : NULL;
+    egi_sort_job job = egi_sort_plan(args);
     (void)b;
-    if (p->n <= egi_sort_short(size)) {
-        egi_sort_short_rows(x->dtype, p->outer, p->n, p->k, p->descending, from, values, order);
-        return true;
-    }
-    const int64_t room = egi_sort_room(p), bytes = egi_sort_bytes_taken(p, size);
-    for (int64_t o = 0; !bytes && o < p->outer; o++)
-        egi_sort_bytes(p->n, p->k, p->descending, (const uint8_t *)from + o * p->n,
-                       values ? (uint8_t *)values + o * p->k : NULL, order ? order + o * p->k : NULL);
-    if (!bytes) return true;
-    const egi_sort_form with_place = egi_sort_with_place(size, p->n),
-                        alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
-    bool (*const loses)(const void *, int64_t) = egi_sort_dtypes[x->dtype].loses;
-    char *space = (char *)egi_space_take(bytes);
-    if (!space) return egi_memory_fail(args->op->name, bytes);
-    for (int64_t o = 0; o < p->outer; o++, from += p->n * size) {
-        egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
-        if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && (!loses || !loses(from, p->n)))
-            r.form = alone;
-        char *other = space + room * egi_sort_form_size[r.form];
-        const void *items = room < p->n ? egi_sort_some(&r, from, (uint64_t *)(void *)space, (uint64_t *)(void *)other)
-                            : egi_sort_all(&r, from, space, other);
-        egi_sort_write(&r, (const uint64_t *)items, from, values ? values + o * p->k * size : NULL,
-                       order ? order + o * p->k : NULL);
-    }
-    egi_space_give(space);
+    if (job.bytes && !(job.space = (char *)egi_space_take(job.bytes * job.most)))
+        return egi_memory_fail(args->op->name, job.bytes * job.most);
+    egi_parallel_with(job.most, p->outer, (double)x->size * (p->n <= egi_sort_short(size) ? 2 + 0.1 * (double)p->n :
+                      !job.bytes ? 1.5 : egi_sort_room(p) < p->n ? 1 : 1.5 * size + 4), egi_sort_run, &job);
+    egi_space_give(job.space);
     return true;
 }
 

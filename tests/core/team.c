@@ -68,6 +68,17 @@ OF(multiples, eg_reduce_prod(eg_add(eg_mul(a, 0.001), 1)))
 OF(multiples_of_columns, eg_reduce_prod(eg_add(eg_mul(a, 0.001), 1), .axes = EG_AXES(0)))
 OF(draws, eg_add(eg_mul(a, eg_random_normal(EG_SHAPE(300, 300), .dtype = eg_dtype_of(a))),
                  eg_random_uniform(EG_SHAPE(300, 300), .dtype = eg_dtype_of(a))))
+// the sum of the values and of the positions of the first seven of each row
+static eg_tensor *firsts(eg_tensor *a, eg_tensor *b) {
+    eg_tensor *places = NULL, *values = eg_top_k(a, 7, &places);
+    (void)b;
+    return eg_add(values, eg_cast(places, eg_dtype_of(a)));
+}
+OF(sorted_rows, eg_sort(a))
+OF(places_in_rows, eg_cast(eg_argsort(a), eg_dtype_of(a)))
+OF(sorted_bytes, eg_cast(eg_sort(eg_cast(eg_mul(eg_abs(a), 50), EG_UINT8)), eg_dtype_of(a)))
+OF(places_of_greatest, eg_cast(eg_argmax(a, .axis = 1), eg_dtype_of(a)))
+OF(places_of_least, eg_cast(eg_argmin(a), eg_dtype_of(a)))
 static const large cases[] = {
     {"products", {2, {301, 290}}, {2, {290, 213}}, products},
     {"deep products", {2, {70, 1500}}, {2, {1500, 70}}, products},
@@ -125,6 +136,13 @@ static const large cases[] = {
     {"product", {2, {900, 307}}, {1, {1}}, multiples},
     {"products of columns", {2, {900, 307}}, {1, {1}}, multiples_of_columns},
     {"random numbers", {2, {300, 300}}, {1, {1}}, draws},
+    {"sorted rows", {2, {31, 1301}}, {1, {1}}, sorted_rows},
+    {"sorted short rows", {2, {901, 37}}, {1, {1}}, sorted_rows},
+    {"places in rows", {2, {31, 1301}}, {1, {1}}, places_in_rows},
+    {"sorted bytes", {2, {31, 4301}}, {1, {1}}, sorted_bytes},
+    {"first of rows", {2, {71, 2301}}, {1, {1}}, firsts},
+    {"argmax of rows", {2, {301, 907}}, {1, {1}}, places_of_greatest},
+    {"argmin of columns", {2, {301, 907}}, {1, {1}}, places_of_least},
 };
 static void run_case(const large *c, eg_dtype dtype) {
     EG_SCOPE;
