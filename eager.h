@@ -13823,7 +13823,7 @@ EGI_NOINLINE static int egi_parallel_most(void) {
 // its thread, whose number (egi_this.slot) is less than `most`.
 static void egi_parallel_with(int most, int64_t units, double cost, egi_work *work, void *context) {
 #if EGI_TEAM
-    if (units > 1 && cost >= EGI_TEAM_LEAST && most > 1 && !egi_this.reads &&
+    if (units > 1 && cost >= EGI_TEAM_LEAST && most > 1 && !egi_this.reads && !egi_this.slot &&
         egi_team_run(most, units, cost, work, context)) return;
 #else
     (void)most;
@@ -14074,6 +14074,7 @@ typedef struct egi_norm_plan {
     int64_t channels;                   // of all groups
     int64_t times, width;               // positions that are summed side by side; columns, or groups
     int64_t step, parts, room;          // parts have whole steps of positions or examples, and `room` doubles of memory
+    int64_t totals;                     // parts that add up the gradients of gamma and beta
 } egi_norm_plan;
 static egi_norm_plan egi_norm_plan_of(const egi_normalize_parameters *p, bool back) {
     egi_norm_plan a;
@@ -14091,6 +14092,7 @@ static egi_norm_plan egi_norm_plan_of(const egi_normalize_parameters *p, bool ba
                   worth = size / egi_max64(EGI_NORM_PART, back ? 32 * a.channels : 0),
                   most = a.cut ? egi_min64(EGI_NORM_PARTS / side, p->positions / a.step) : (int64_t)EGI_NORM_PARTS;
     a.parts = egi_max64(1, egi_min64(most, egi_min64(worth, (a.cut ? p->positions : p->examples) / a.step)));
+    a.totals = a.cut && a.columns ? 1 : a.parts;
     a.room = (6 * a.width + p->groups + (back ? 4 * a.channels : 0) + 7) & ~(int64_t)7;
     return a;
 }
@@ -17956,12 +17958,13 @@ EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2, 32)
 #endif
 #define EGI_ARGMAX_CASE(T, name, TURN) { \
         const T *x = (const T *)(const void *)job->args->in[0]->data; \
+        int64_t row = begin / strips * p->inner, j = begin % strips * EGI_CHOOSE_COLUMNS; \
         for (int64_t u = begin; u < end; u++) { \
-            const int64_t row = u / strips * p->inner, j = u % strips * EGI_CHOOSE_COLUMNS; \
             const T *from = x + row * p->n + j; \
             if (p->inner == 1) y[row] = EGI_ARGMAX_CALL(name##_of_row, p->n, from, TURN); \
             else EGI_ARGMAX_CALL(name##_of_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), from, \
                                  TURN, y + row + j); \
+            if ((j += EGI_CHOOSE_COLUMNS) >= p->inner) { j = 0; row += p->inner; } \
         } \
         break; \
     }
@@ -17984,7 +17987,7 @@ static void egi_argmax_run(void *context, int64_t begin, int64_t end) {
 static bool egi_cpu_argmax(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
-    egi_argmax_job job = { args, (p->inner + EGI_CHOOSE_COLUMNS - 1) / EGI_CHOOSE_COLUMNS };
+    egi_argmax_job job = { args, egi_max64(1, (p->inner + EGI_CHOOSE_COLUMNS - 1) / EGI_CHOOSE_COLUMNS) };
     egi_parallel(p->outer * job.strips, (p->inner == 1 ? 0.04 : 0.09) * (double)(x->size * egi_dtypes[x->dtype].size),
                  egi_argmax_run, &job);
     return true;
@@ -18530,8 +18533,10 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const int size = egi_dtypes[x->dtype].size;
     egi_sort_job job = egi_sort_plan(args);
     (void)b;
-    if (job.bytes && !(job.space = (char *)egi_space_take(job.bytes * job.most)))
-        return egi_memory_fail(args->op->name, job.bytes * job.most);
+    if (job.bytes && !(job.space = (char *)egi_space_take(job.bytes * job.most))) {
+        job.most = 1;                                                     // slower, with less memory
+        if (!(job.space = (char *)egi_space_take(job.bytes))) return egi_memory_fail(args->op->name, job.bytes);
+    }
     egi_parallel_with(job.most, p->outer, (double)x->size * (p->n <= egi_sort_short(size) ? 2 + 0.1 * (double)p->n :
                       !job.bytes ? 1.5 : egi_sort_room(p) < p->n ? 1 : 1.5 * size + 4), egi_sort_run, &job);
     egi_space_give(job.space);
@@ -59180,10 +59185,11 @@ EGI_TARGET static bool EGI_TN(egi_norm_run_all)(EGI_TN(egi_norm_job) *j, const e
     const int64_t size = a->parts * a->room, examples = a->cut ? p->examples : 1,
                   units = a->parts * (a->cut && !a->columns ? p->groups : 1);
     const double whole = (back ? 0.15 : 0.07) * (double)args->in[0]->size * (double)sizeof(EGI_T),
-                 cost = egi_step_cost(whole / (double)(twice ? 2 * examples : examples), whole);
+                 cost = egi_step_cost(whole / (double)egi_max64(1, twice ? 2 * examples : examples), whole);
     j->space = (double *)egi_space_take(egi_norm_bytes(a));
     if (!j->space) return egi_memory_fail(args->op->name, 0);
-    if (back) memset(j->space, 0, (size_t)size * sizeof(double));
+    for (int64_t part = 0; back && part < a->totals; part++)
+        memset(EGI_TN(egi_norm_space_of)(j, part).db_total, 0, (size_t)(4 * a->channels) * sizeof(double));
     j->gamma = (EGI_T *)(j->space + size), j->beta = (EGI_T *)(j->space + size + a->channels);
     for (int64_t i = 0; i < a->channels; i++) {
         j->gamma[i] = args->in[1] ? EGI_DATA(args->in[1])[i] : 1;
@@ -59213,7 +59219,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
     j.y = EGI_DATA_OR_NULL(args->out[0]), j.mean = EGI_DATA(args->in[3]), j.variance = EGI_DATA(args->in[4]);
     if (!EGI_TN(egi_norm_run_all)(&j, args, true)) return false;
     const EGI_TN(egi_norm_space) s = EGI_TN(egi_norm_space_of)(&j, 0);
-    for (int64_t part = 1; part < j.plan.parts; part++)
+    for (int64_t part = 1; part < j.plan.totals; part++)
         for (int64_t c = 0; c < 2 * j.plan.channels; c++) s.db_total[c] += s.db_total[part * j.plan.room + c];
     for (int64_t c = 0; c < j.plan.channels; c++) {
         if (args->out[1]) EGI_DATA(args->out[1])[c] = (EGI_T)s.dg_total[c];
