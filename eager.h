@@ -14112,12 +14112,13 @@ static inline __attribute__((always_inline)) void egi_fetch(const void *p, int b
 #endif
 }
 // Asks for share number `share` of `shares` of n rows of so many bytes, `step` bytes apart, the first `after` bytes
-// after p. (gcc finds no effect in this and drops the call, were it not for the last statement.)
+// after p, for the cache of level 2: the nearest one holds what is read now. (gcc finds no effect in this and drops the
+// call, were it not for the last statement.)
 EGI_NOINLINE static void egi_fetch_rows(const void *p, int64_t after, int64_t step, int64_t n, int64_t bytes,
                                         int64_t share, int64_t shares) {
     for (int64_t i = n * share / shares; i < n * (share + 1) / shares; i++)
         for (int64_t line = 0; line < bytes; line += 64)
-            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(after + i * step + line)));
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(after + i * step + line)), 0, 2);
     __asm__ volatile("");
 }
 // GEMM. Idea: C is cut into tiles of a few rows and two vectors of columns, which stay in registers while k runs. To
@@ -15470,8 +15471,9 @@ static bool egi_conv_filter_by_lines(egi_conv_job *j, const egi_conv_lines *s) {
     return true;
 }
 
-// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
-// the rows of x and dy that the next EGI_KC steps read.
+// Adds dyᵀ x of m rows to C (og, c). Eight panels of x are packed just before their tiles, so that whole lines are
+// read, and each tile asks for a share of the rows of x and dy that the next EGI_KC steps read.
+enum { EGI_TURNED_PANELS = 8 };
 static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, const char *dy, char *panel, char *c) {
     const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
                   size = j->size;
@@ -15480,12 +15482,15 @@ static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, con
     for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx * size, dy += EGI_KC * ldy * size) {
         const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
         for (int64_t share = 0; share < shares; share++) {
-            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
-            if (i == 0) egi_panel_pack_b(&tile, false, k, cols, x + n * size, ldx, panel, k);
+            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n),
+                          first = n - n % (EGI_TURNED_PANELS * nr);
+            if (i == 0 && n == first)
+                egi_panel_pack_b(&tile, false, k, egi_min64(EGI_TURNED_PANELS * nr, width - n), x + n * size, ldx,
+                                 panel, k);
             egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
             egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
-            egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i * size, 1, ldy, panel, nr,
-                         c + (i * width + n) * size, width, true);
+            egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i * size, 1, ldy, panel + (n - first) * k * size,
+                         nr, c + (i * width + n) * size, width, true);
         }
     }
 }
@@ -15511,7 +15516,8 @@ static int64_t egi_conv_products_plan(egi_conv_job *j) {
     // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
     j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
     const egi_gemm_call product = egi_conv_product(j, j->block, NULL, NULL, NULL);
-    j->needs = j->turned ? EGI_TILE_BYTES / j->size * EGI_KC
+    j->needs = j->turned ? egi_min64(EGI_TURNED_PANELS, (width * j->size - 1) / EGI_TILE_BYTES + 1) *
+                           EGI_TILE_BYTES / j->size * EGI_KC
                : j->what == 2 ? (egi_gemm_needs(&product) + 16) / 16 * 16 : 0;
     j->adds = (j->block + EGI_KC - 1) / EGI_KC;
     int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
