@@ -57461,6 +57461,7 @@ EGI_WRITTEN
 #define EGI_OF_ROW(i, VEC) const EGI_T *a##i = (const EGI_T *)a[i]; VEC c##i##0 = {0}, c##i##1 = c##i##0;
 #define EGI_STEP(i, VEC, SPLAT, FMA) \
     { VEC s = SPLAT(a##i[o]); c##i##0 = FMA(s, b0, c##i##0); c##i##1 = FMA(s, b1, c##i##1); }
+#define EGI_ASK(i, VEC) __builtin_prefetch(c + i * ldc), __builtin_prefetch(c + i * ldc + LANES);
 #define EGI_TAKE(i, VEC) c##i##0 += *(VEC *)(c + i * ldc), c##i##1 += *(VEC *)(c + i * ldc + LANES);
 #define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i##0, *(VEC *)(c + i * ldc + LANES) = c##i##1;
 #define EGI_TILE(EACH, VEC, SPLAT, FMA, END) \
@@ -57470,6 +57471,7 @@ EGI_WRITTEN
         const EGI_T *b = (const EGI_T *)right; \
         EGI_T *c = (EGI_T *)to; \
         EACH(EGI_OF_ROW, VEC) \
+        if (accumulate) { EACH(EGI_ASK, VEC) } \
         for (int64_t o = 0; k > 0; k--, o += astep) { \
             VEC b0 = *(const VEC *)b, b1 = *(const VEC *)(b + LANES); \
             b += bstep; \
@@ -57485,6 +57487,7 @@ EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_EIGHT, EGI_VEC_64, EGI_SPLAT_64,
 #endif
 #undef EGI_OF_ROW
 #undef EGI_STEP
+#undef EGI_ASK
 #undef EGI_TAKE
 #undef EGI_PUT
 #undef EGI_TILE
@@ -57931,6 +57934,29 @@ static void EGI_TN(egi_gemm_plain)(const egi_gemm_call *g) {
     if (m == 1 && n == 1) {
         const EGI_T s = EGI_TN(egi_dot_apart)(k, a, astep, b, brow);
         c[0] = g->accumulate ? c[0] + s : s;
+        return;
+    }
+    if ((n == 3 || n == 4) && (k == 3 || k == 4)) {     // rotations and such: B in vectors, a row of C at a time
+        typedef EGI_T four __attribute__((vector_size(4 * sizeof(EGI_T))));
+        const EGI_T *b1 = b + brow, *b2 = b1 + brow, *b3 = k > 3 ? b2 + brow : b2;
+        const int64_t j = 2 * bstep, last = n > 3 ? 3 * bstep : j;
+        const four y0 = { b[0], b[bstep], b[j], b[last] }, y1 = { b1[0], b1[bstep], b1[j], b1[last] },
+                   y2 = { b2[0], b2[bstep], b2[j], b2[last] }, y3 = { b3[0], b3[bstep], b3[j], b3[last] };
+        for (int64_t i = 0; i < m; i++, a += arow, c += ldc) {
+            four s = {0};
+            s += a[0] * y0;
+            s += a[astep] * y1;
+            s += a[2 * astep] * y2;
+            if (k > 3) s += a[3 * astep] * y3;
+            if (g->accumulate) {
+                const four to = { c[0], c[1], c[2], c[n - 1] };
+                s = to + s;
+            }
+            c[0] = s[0];
+            c[1] = s[1];
+            c[2] = s[2];
+            if (n > 3) c[3] = s[3];
+        }
         return;
     }
     for (int64_t i = 0; i < m; i++)
