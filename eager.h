@@ -57936,6 +57936,7 @@ static void EGI_TN(egi_gemm_plain)(const egi_gemm_call *g) {
         c[0] = g->accumulate ? c[0] + s : s;
         return;
     }
+#ifndef EGI_FOR_SIZE
     if ((n == 3 || n == 4) && (k == 3 || k == 4)) {     // rotations and such: B in vectors, a row of C at a time
         typedef EGI_T four __attribute__((vector_size(4 * sizeof(EGI_T))));
         const EGI_T *b1 = b + brow, *b2 = b1 + brow, *b3 = k > 3 ? b2 + brow : b2;
@@ -57959,6 +57960,7 @@ static void EGI_TN(egi_gemm_plain)(const egi_gemm_call *g) {
         }
         return;
     }
+#endif
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             const EGI_T *x = a + i * arow, *y = b + j * bstep;
