@@ -15471,8 +15471,8 @@ static bool egi_conv_filter_by_lines(egi_conv_job *j, const egi_conv_lines *s) {
     return true;
 }
 
-// Adds dyᵀ x of m rows to C (og, c). Eight panels of x are packed just before their tiles, so that whole lines are
-// read, and each tile asks for a share of the rows of x and dy that the next EGI_KC steps read.
+// Adds dyᵀ x of m rows to C (og, c). Eight panels of x are packed at once just before their tiles, so that few passes
+// go over its rows, and each tile asks for a share of the rows of x and dy that the next EGI_KC steps read.
 enum { EGI_TURNED_PANELS = 8 };
 static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, const char *dy, char *panel, char *c) {
     const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
@@ -16507,6 +16507,19 @@ EGI_CONVERT_TO_INT64_AVX2(egi_convert_avx2_f32_i64, egi_convert_EG_FLOAT32_EG_IN
 #undef EGI_CONVERT_TO_INT64_AVX2
 #undef EGI_CONVERT_SAME
 #undef EGI_CONVERT_WIDENED
+// Below 2^51 an int64 becomes a double by its bits, exactly, so that it is rounded once.
+EGI_AVX2 static void egi_convert_avx2_i64_f32(int64_t n, const void *from, void *to) {
+    const egi_convert_doubles zero = { 0 }, shift = zero + 6755399441055744.0;
+    const egi_convert_bits none = { 0 }, high = none + 2251799813685248;
+    const egi_convert_longs *f = (const egi_convert_longs *)from;
+    for (; n >= 4; n -= 4, f++, to = (float *)to + 4) {
+        const egi_convert_bits v = f[0], within = (egi_convert_bits)((v < high) & (v > -high));
+        if (__builtin_ia32_movmskpd256((egi_convert_doubles)within) == 15)
+            *(egi_v16_f32 *)to = __builtin_ia32_cvtpd2ps256((egi_convert_doubles)(v + (egi_convert_bits)shift) - shift);
+        else egi_convert_EG_INT64_EG_FLOAT32(4, f, to);
+    }
+    egi_convert_EG_INT64_EG_FLOAT32(n, f, to);
+}
 // Values from 2^31 on become INT32_MIN; turning all its bits gives INT32_MAX. The last mask makes NaN 0.
 EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
     const egi_v32_f32 *f = (const egi_v32_f32 *)from;
@@ -16556,6 +16569,7 @@ static bool egi_convert_between(int dtype_from, const void *from, int dtype_to, 
             case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return true;
             case EG_FLOAT32 * 16 + EG_INT64: egi_convert_avx2_f32_i64(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_INT64: egi_convert_avx2_f64_i64(n, from, to); return true;
+            case EG_INT64 * 16 + EG_FLOAT32: egi_convert_avx2_i64_f32(n, from, to); return true;
             case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return true;
             case EG_INT32 * 16 + EG_UINT8: egi_convert_avx2_i32_u8(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return true;

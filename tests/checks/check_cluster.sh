@@ -1184,8 +1184,8 @@ files() {
 }
 # Runs mpirun for at most so many seconds and sets its status; five seconds before, it looks whether a rank still lives.
 # On a busy machine Open MPI's mpirun (4.1 with PMIx 4.2) may stand still after all have ended: in PMIx_server_finalize
-# its own threads wait for each other. Such a run says nothing about the ranks, and is played once more.
-ranks_live() { grep -qsa "^$T/ranks" /proc/[0-9]*/cmdline; }
+# its own threads wait for each other. Such a run says nothing about the ranks, and is played again, twice at most.
+ranks_live() { [ ! -d /proc/self ] || grep -qsa "^$T/ranks" /proc/[0-9]*/cmdline; }
 launch() {                                                     # seconds, command
     alone='' look=$(($(date +%s) + $1 - 5))
     timeout -k 5 "$@" >>"$T/play.log" 2>&1 </dev/null &
@@ -1196,10 +1196,10 @@ launch() {                                                     # seconds, comman
     wait $!
     status=$?
 }
-stands_alone() { [ "$alone" = yes ] && echo "mpirun does not end, although every rank has ended: once more"; }
+stands_alone() { [ "$alone" = yes ] && [ $status -ge 124 ] && echo "mpirun did not end, although every rank had ended"; }
 # Each ends in time, and says that all is well.
 # Where mpirun stands still for some seconds while MPI ends, Open MPI's ranks wait for it no longer, and it says that
-# they exited "improperly" (a stopped mpirun shows so each time). If all had come to MPI_Finalize, they play once more.
+# they exited "improperly" (a stopped mpirun shows so each time). If all had come to MPI_Finalize, they play again.
 ends_late() { grep -q 'exiting improperly' "$T/play.log" && [ "$(grep -c . "$T/finalized")" = "$1" ]; }
 play() {                                                       # what, how many ranks
     for turn in 1 2 3; do
@@ -1220,7 +1220,7 @@ play_on() {                                                    # what, what mpir
     [ $# = 0 ] || exec=''
     for turn in 1 2 3; do
         : >"$T/play.log"
-        launch 40 $MPIRUN "$@" -n 3 sh -c "trap '' USR1; $exec "'"$0/ranks" "$1" 3 >>"$0/play.log" 2>&1' "$T" "$what"
+        launch 45 $MPIRUN "$@" -n 3 sh -c "trap '' USR1; $exec "'"$0/ranks" "$1" 3 >>"$0/play.log" 2>&1' "$T" "$what"
         cat "$T/play.log"
         stands_alone || break
     done

@@ -16,7 +16,10 @@ static const double floats[] = { 0, -0.0, 0.5, -0.5, 0.99999994, -0.99999994, 1,
 static const int64_t integers[] = { 0, 1, -1, 2, 127, 128, 254, 255, 256, 257, -128, -129, 65535, 65536, 16777217,
                                     16777219, -16777217, 2147483647, -2147483647 - 1, 2147483648LL,
     -2147483649LL, 4294967295LL, 4294967296LL, 1LL << 53, (1LL << 53) + 1, (1LL << 54) + 3, INT64_MAX, INT64_MIN,
-    0x100000080LL, (1LL << 62) + (1LL << 38) + 1 };
+    0x100000080LL, (1LL << 62) + (1LL << 38) + 1,
+    // what becomes a float32 by way of a double lies below 2^51
+    (1LL << 51) - 1, 1 - (1LL << 51), (1LL << 50) + (1LL << 26) + 1, 33554433, -33554435, (1LL << 51) - (1LL << 27) + 1,
+    1LL << 51, -(1LL << 51), -(1LL << 51) - 1 };
 
 static bool is_float(eg_dtype t) { return t == EG_FLOAT32 || t == EG_FLOAT64; }
 // The i-th value of a dtype, as its bits.
