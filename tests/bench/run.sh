@@ -31,6 +31,7 @@ fi
 case ${1-} in results | neighbour)
     table=$1
     shift
+    [ -n "$PYTHON" ] && $PYTHON -c 'import numpy' 2>/dev/null || { echo "bench $table needs a Python with NumPy; PYTHON=venv/bin/python names one." >&2; exit 1; }
     CC=$CC exec $PYTHON tests/bench/$table.py "$@" ;;
 esac
 threads=1 peers=
