@@ -617,6 +617,7 @@ TEST(programs_of_float32_use_avx512) {
     if (egi_isa_get() != EGI_ISA_AVX512) SKIP("this processor has no AVX-512");
     egi_program p;
     memset(&p, 0, sizeof p);
+    egi_program_take_own(&p);                              // its first word decides, too
     p.tiles = EGI_PROGRAM_ROOMS_512 - 1;
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx512_f32);
     CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 127) == egi_run_avx2_f32);
