@@ -1199,7 +1199,7 @@ launch() {                                                     # seconds, comman
 stands_alone() { [ "$alone" = yes ] && [ $status -ge 124 ] && echo "mpirun did not end, although every rank had ended"; }
 # Each ends in time, and says that all is well.
 # Where mpirun stands still for some seconds while MPI ends, Open MPI's ranks wait for it no longer, and it says that
-# they exited "improperly" (a stopped mpirun shows so each time). If all had come to MPI_Finalize, they play again.
+# they exited "improperly" (a stopped mpirun shows so each time). If all had come to MPI_Finalize, they play once more.
 ends_late() { grep -q 'exiting improperly' "$T/play.log" && [ "$(grep -c . "$T/finalized")" = "$1" ]; }
 play() {                                                       # what, how many ranks
     for turn in 1 2 3; do
@@ -1207,7 +1207,7 @@ play() {                                                       # what, how many 
         (cd "$T" && rm -f ./*.csv finalized)
         ARRIVED=$T/finalized launch 60 sh -c 'cd "$0" && exec "$@"' "$T" $MPIRUN -n "$2" "$T/ranks" "$1" "$2"
         cat "$T/play.log"
-        stands_alone || { [ $status != 0 ] && ends_late "$2"; } || break
+        stands_alone || { [ $turn = 1 ] && [ $status != 0 ] && ends_late "$2"; } || break
     done
     [ $status = 0 ] && grep -q '^all is well$' "$T/play.log"
 }
